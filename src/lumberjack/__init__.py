@@ -1,0 +1,23 @@
+"""Lumberjack: differentially private random forests through heavy-hitter detection in trees."""
+
+from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
+from lumberjack.classifier import (
+    DataOutsideSchemaWarning,
+    LumberjackClassifier,
+    PrivacyLeakWarning,
+)
+from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
+
+__all__ = [
+    "CategoricalFeature",
+    "DataOutsideSchemaWarning",
+    "FeatureSchema",
+    "Guarantee",
+    "Ledger",
+    "LumberjackClassifier",
+    "NeighbouringRelation",
+    "NumericFeature",
+    "PrivacyCard",
+    "PrivacyLeakWarning",
+    "SchemaError",
+]

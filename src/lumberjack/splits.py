@@ -1,0 +1,145 @@
+"""How a split is drawn: which feature, and where it is cut.
+
+A split is a function of the node's path, public facts and, for guided splits, released
+histograms; it never looks at records. Every node has a 64-bit key derived from the tree's seed and the
+left/right turns that lead to it, so a node's split does not depend on when it is asked for.
+
+A node sends a record left when ``x <= cut`` (numeric feature) or ``x == cut`` (categorical
+feature, `cut` being a category code); all else, unseen categories included, goes right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NO_SPLIT = -1
+"""Feature of a node that has no candidate split left; a fact of its path alone."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_30 = np.uint64(30)
+_SHIFT_27 = np.uint64(27)
+_SHIFT_31 = np.uint64(31)
+_SHIFT_11 = np.uint64(11)
+_ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def mix(value: np.uint64) -> np.uint64:
+    """Scramble 64 bits (the finaliser of SplitMix64)."""
+    value = (value ^ (value >> _SHIFT_30)) * _MULTIPLIER_1
+    value = (value ^ (value >> _SHIFT_27)) * _MULTIPLIER_2
+    return value ^ (value >> _SHIFT_31)
+
+
+@njit(cache=True, nogil=True)
+def child_key(key: np.uint64, is_right: int) -> np.uint64:
+    """Key of the left (0) or right (1) child of the node with this key."""
+    return mix(key + _GOLDEN * np.uint64(is_right + 1))
+
+
+@njit(cache=True, nogil=True)
+def uniform(key: np.uint64, position: int) -> float:
+    """Draw number `position` of the node's own stream, uniform in [0, 1)."""
+    # The children's keys use multiples 1 and 2 of the increment; the stream starts after them.
+    return float(mix(key + _GOLDEN * np.uint64(position + 3)) >> _SHIFT_11) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, category_offset):
+    """Fill in what the path to `node` leaves open.
+
+    Narrows `lower` and `upper` (shape (n_features,)), which hold the public bounds on entry, and
+    marks categories already used by an ancestor in `is_used` (flat, feature f starting at
+    ``category_offset[f]``), counting them in `n_used`. A categorical feature whose path took
+    "equals c" is settled, which is recorded as ``upper[f] = -1``.
+    """
+    child = node
+    above = nodes[node].parent
+    while above >= 0:
+        f = nodes[above].feature
+        cut = nodes[above].cut
+        went_left = nodes[above].left == child
+        if n_categories[f] == 0:
+            if went_left:
+                upper[f] = min(upper[f], cut)
+            else:
+                lower[f] = max(lower[f], cut)
+        else:
+            slot = category_offset[f] + int(cut)
+            if not is_used[slot]:
+                is_used[slot] = True
+                n_used[f] += 1
+            if went_left:
+                upper[f] = -1.0
+        child = above
+        above = nodes[above].parent
+
+
+@njit(cache=True, nogil=True)
+def nth_unused(is_used, start, stop, position):
+    """Category code of the unused category number `position` in ``start <= slot < stop``."""
+    for slot in range(start, stop):
+        if not is_used[slot]:
+            if position == 0:
+                return slot
+            position -= 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def draw_uniform_split(
+    key, n_categories, lower, upper, n_used, is_used, category_offset, n_dropped
+):
+    """Draw a split as the paper does: a feature uniformly, then a cut uniformly (section 5).
+
+    Parameters
+    ----------
+    key : uint64
+        The node's key.
+    n_categories : ndarray of int64, shape (n_features,)
+        Zero marks a numeric feature.
+    lower, upper, n_used, is_used, category_offset
+        As :func:`walk_ancestors` leaves them.
+    n_dropped : int
+        How many leading categories of each feature are no candidates (1 for the usual one-hot
+        coding with k - 1 columns, 0 to allow all).
+
+    Returns
+    -------
+    feature : int
+        :data:`NO_SPLIT` when no feature has a candidate left.
+    cut : float
+        Threshold or category code.
+    """
+    n_features = n_categories.shape[0]
+    n_candidates = 0
+    for f in range(n_features):
+        if n_categories[f] == 0:
+            if lower[f] < upper[f]:
+                n_candidates += 1
+        elif n_used[f] < n_categories[f] - n_dropped:
+            n_candidates += 1
+    if n_candidates == 0:
+        return NO_SPLIT, 0.0
+    position = int(uniform(key, 0) * n_candidates)
+    for f in range(n_features):
+        if n_categories[f] == 0:
+            is_candidate = lower[f] < upper[f]
+        else:
+            is_candidate = n_used[f] < n_categories[f] - n_dropped
+        if is_candidate:
+            if position == 0:
+                draw = uniform(key, 1)
+                if n_categories[f] == 0:
+                    return f, lower[f] + (upper[f] - lower[f]) * draw
+                n_unused = n_categories[f] - n_dropped - n_used[f]
+                start = category_offset[f]
+                slot = nth_unused(
+                    is_used, start + n_dropped, start + n_categories[f], int(draw * n_unused)
+                )
+                return f, float(slot - start)
+            position -= 1
+    return NO_SPLIT, 0.0
