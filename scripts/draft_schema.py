@@ -1,0 +1,50 @@
+"""Draft a schema file for a table; print it.
+
+    python scripts/draft_schema.py mine.csv --label outcome > mine.yaml
+
+Values that were read from the rows are marked "# check: read from data": replace or confirm each
+by public knowledge before relying on a privacy guarantee.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lumberjack_bench.datasets import DatasetError
+from lumberjack_bench.datasets.draft import MARK, draft_schema
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the draft for the table named on the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        Command line; None takes the process's own.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="csv or parquet file")
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+    given = parser.parse_args(arguments)
+    try:
+        draft = draft_schema(given.file, given.label)
+    except DatasetError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(draft.encode("utf-8"))
+    print(f"{draft.count(MARK) - 1} values are marked {MARK!r}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The toy data of figure 1: two moons and a far-away blob, in bounds of growing extent.
+
+The paper fixes counts, noise, bounds and the blob's distance from the corner; the seed of the
+points is ours and public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import make_blobs, make_moons
+
+from lumberjack.schema import FeatureSchema, NumericFeature
+from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
+
+EXTENTS = (5, 50, 5000)
+"""Upper bounds of the first feature in the paper; the second feature's is 0.8 of it."""
+N_MOON_POINTS = (5500, 4000)
+N_BLOB_POINTS = 500
+MOON_NOISE = 0.125
+MOON_SHIFT = (1.75, 1.25)
+BLOB_DEVIATION = 0.175
+BLOB_DISTANCE = 1.0
+"""Distance of the blob's centre from the upper bound of either feature."""
+
+
+def toy_schema(extent: int) -> FeatureSchema:
+    """Return the public bounds and classes of the toy data.
+
+    Parameters
+    ----------
+    extent : int
+        Upper bound of the first feature: 5, 50 or 5000.
+
+    Returns
+    -------
+    FeatureSchema
+    """
+    if extent not in EXTENTS or isinstance(extent, bool):
+        raise DatasetError(f"toy_moons: extent must be one of {list(EXTENTS)}, got {extent!r}.")
+    return FeatureSchema(
+        features=(
+            NumericFeature("feature_1", 0.0, float(extent)),
+            NumericFeature("feature_2", 0.0, extent * 4 / 5),
+        ),
+        classes=("outer moon", "inner moon", "blob"),
+        label="shape",
+        name="toy_moons",
+        citation="Figure 1 of the Lumberjack paper; generated, no personal data",
+    )
+
+
+def load(config: Mapping[str, Any]) -> Dataset:
+    """Generate the toy data.
+
+    Parameters
+    ----------
+    config : mapping
+        ``name``, ``extent`` and ``points_seed``.
+
+    Returns
+    -------
+    Dataset
+        10,000 rows: 5,500 of the outer moon, 4,000 of the inner one, 500 of the blob.
+
+    Raises
+    ------
+    DatasetError
+        When the extent is not one of the paper's.
+    """
+    schema = toy_schema(config.get("extent", EXTENTS[0]))
+    points_seed = int(config.get("points_seed", 0))
+    # scikit-learn's generators take integers, not numpy Generators.
+    moon_seed, blob_seed = (int(s) for s in np.random.SeedSequence(points_seed).generate_state(2))
+    moons, moon_labels = make_moons(N_MOON_POINTS, noise=MOON_NOISE, random_state=moon_seed)
+    centre = schema.upper - BLOB_DISTANCE
+    blob, _ = make_blobs(
+        n_samples=N_BLOB_POINTS,
+        centers=centre[np.newaxis, :],
+        cluster_std=BLOB_DEVIATION,
+        random_state=blob_seed,
+    )
+    points = np.vstack([moons + np.array(MOON_SHIFT), blob])
+    y = np.concatenate([moon_labels, np.full(N_BLOB_POINTS, 2)]).astype(np.int8)
+    X = pd.DataFrame(np.clip(points, schema.lower, schema.upper), columns=schema.feature_names)
+    source = DataSource(
+        kind="generated",
+        description=f"two moons and a blob, generated with seed {points_seed}",
+        file="",
+        sha256=_recipe_digest(schema, points_seed),
+        n_rows=len(y),
+    )
+    return Dataset(str(config["name"]), schema, X, y, source)
+
+
+def identity(config: Mapping[str, Any]) -> str:
+    """Return what determines the rows: the recipe.
+
+    Parameters
+    ----------
+    config : mapping
+        As :func:`load` takes it.
+
+    Returns
+    -------
+    str
+    """
+    schema = toy_schema(config.get("extent", EXTENTS[0]))
+    return f"generated:{_recipe_digest(schema, int(config.get('points_seed', 0)))}"
+
+
+def _recipe_digest(schema: FeatureSchema, points_seed: int) -> str:
+    recipe = [schema.digest(), points_seed, N_MOON_POINTS, N_BLOB_POINTS]
+    recipe += [MOON_NOISE, MOON_SHIFT, BLOB_DEVIATION, BLOB_DISTANCE]
+    return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
