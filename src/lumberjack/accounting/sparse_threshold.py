@@ -334,9 +334,10 @@ def _ratio_for_steps(delta: float, m: int) -> float:
 def calibrate_paper(epsilon: float, delta: float, m: int) -> ThresholdNoise:
     """Return the least noise for which Theorem 6 gives (epsilon, delta).
 
-    The two pure parts alone ask for sigma = sqrt(m)/mu with G(epsilon, mu) = delta and for
-    margin = sigma Phi^-1((1 - delta)^(1/m)). Where a mixed part is larger, the ratio margin/sigma
-    is raised, sigma with it as far as that ratio needs, to where the margin is smallest.
+    The two pure parts ask for sigma = sqrt(m)/mu with G(epsilon, mu) = delta and for
+    margin = sigma Phi^-1((1 - delta)^(1/m)). Should a mixed part still exceed delta, both are raised
+    until it does not; the mixed parts have been found to follow from the pure ones at every
+    setting tried, so this corrects no more than rounding.
 
     Parameters
     ----------
@@ -350,6 +351,7 @@ def calibrate_paper(epsilon: float, delta: float, m: int) -> ThresholdNoise:
     Returns
     -------
     ThresholdNoise
+        ``get_delta_paper`` at it is at most ``delta``.
 
     Raises
     ------
@@ -359,51 +361,26 @@ def calibrate_paper(epsilon: float, delta: float, m: int) -> ThresholdNoise:
     epsilon = check_epsilon(epsilon)
     delta = check_delta(delta)
     m = check_count("m", m)
-    sigma_alone = math.sqrt(m) / gaussian.get_mu(epsilon, delta)
-    sigma_alone = _raise_until(
-        lambda sigma: gaussian.get_delta(epsilon, math.sqrt(m) / sigma) <= delta, sigma_alone
-    )
-    ratio_alone = _ratio_for_steps(delta, m)
-
-    def noise_at(ratio: float) -> ThresholdNoise:
-        def delta_at(sigma: float) -> float:
-            return get_delta_paper(epsilon, m, sigma, ratio * sigma)
-
-        if delta_at(sigma_alone) <= delta:
-            return ThresholdNoise(sigma_alone, ratio * sigma_alone)
-        sigma = smallest_within(delta_at, delta, start=sigma_alone, relative_tolerance=1e-12)
-        return ThresholdNoise(sigma, ratio * sigma)
-
-    least = noise_at(ratio_alone * (1 + 1e-15))
-    if least.sigma == sigma_alone:
-        return least
-    # The margin as a function of the ratio falls while sigma does and rises once sigma is at its
-    # least; the golden section needs no derivative at that corner.
-    low, high = ratio_alone, ratio_alone + 1.0
-    while noise_at(high).margin < noise_at((low + high) / 2).margin:
-        high += high - low
-    golden = (math.sqrt(5) - 1) / 2
-    inner, outer = high - golden * (high - low), low + golden * (high - low)
-    at_inner, at_outer = noise_at(inner), noise_at(outer)
-    best = min(least, at_inner, at_outer, key=lambda noise: noise.margin)
-    while high - low > 1e-9 * high:
-        if at_inner.margin <= at_outer.margin:
-            high, outer, at_outer = outer, inner, at_inner
-            inner = high - golden * (high - low)
-            at_inner = noise_at(inner)
-        else:
-            low, inner, at_inner = inner, outer, at_outer
-            outer = low + golden * (high - low)
-            at_outer = noise_at(outer)
-        best = min(best, at_inner, at_outer, key=lambda noise: noise.margin)
-    return best
+    sigma = math.sqrt(m) / gaussian.get_mu(epsilon, delta)
+    noise = ThresholdNoise(sigma, margin=sigma * _ratio_for_steps(delta, m))
+    return _raised_for_theorem_6(epsilon, delta, m, noise)
 
 
-def _raise_until(is_enough, value: float) -> float:
-    """Return the value, raised by units in its last place until it is enough."""
-    while not is_enough(value):
-        value *= 1 + 4e-16
-    return value
+def _raised_for_theorem_6(
+    epsilon: float, delta: float, m: int, noise: ThresholdNoise
+) -> ThresholdNoise:
+    """Return the noise, raised in sigma and in margin/sigma until Theorem 6 gives delta."""
+
+    def raised(factor: float) -> ThresholdNoise:
+        return ThresholdNoise(noise.sigma * factor, noise.margin * factor * factor)
+
+    def delta_at(factor: float) -> float:
+        return get_delta_paper(epsilon, m, raised(factor).sigma, raised(factor).margin)
+
+    for factor in (1.0, 1 + 1e-15, 1 + 1e-14):
+        if delta_at(factor) <= delta:
+            return raised(factor)
+    return raised(smallest_within(delta_at, delta, relative_tolerance=1e-14))
 
 
 def calibrate_safe(epsilon: float, delta: float, m: int) -> ThresholdNoise:
