@@ -40,7 +40,11 @@ def load(config: Mapping[str, Any]) -> Dataset:
     DatasetError
         When the config is wrong, the data cannot be had, or the rows do not fit the schema.
     """
-    dataset: Dataset = _loader(config).load(config)
+    try:
+        dataset: Dataset = _loader(config).load(config)
+    except DatasetError as error:
+        error.dataset_name = str(config.get("name") or "")
+        raise
     logger.info("%s: loaded (%s)", dataset.name, dataset.source.label)
     if dataset.source.is_stand_in:
         logger.warning("%s: stand-in: %s", dataset.name, dataset.source.stand_in_note)

@@ -59,15 +59,15 @@ def cached(
     """
     text = json.dumps({**key, "format": _FORMAT, "schema": schema.digest()}, sort_keys=True)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
-    try:
-        with folder_lock(folder, f"{name}: loading"):
-            dataset = _read(path, name, schema)
-            if dataset is None:
-                dataset = build()
+    with folder_lock(folder, f"{name}: loading"):
+        dataset = _read(path, name, schema)
+        if dataset is None:
+            dataset = build()
+            try:
                 _write(path, dataset)
-    except OSError as error:
-        logger.warning("%s: cannot keep a cache in %s (%s)", name, folder, error.strerror or error)
-        dataset = build()
+            except OSError as error:
+                reason = error.strerror or error
+                logger.warning("%s: cannot keep a cache in %s (%s)", name, folder, reason)
     return dataset
 
 

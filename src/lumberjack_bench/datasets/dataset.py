@@ -19,8 +19,11 @@ from lumberjack.schema import CategoricalFeature, FeatureSchema
 class DatasetError(RuntimeError):
     """A data set that cannot be had, or a table that does not fit its schema.
 
-    The message stands on its own: what was wrong, what was seen, what to do.
+    The message stands on its own: what was wrong, what was seen, what to do. ``dataset_name`` says
+    which data set was wanted, once it is known.
     """
+
+    dataset_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

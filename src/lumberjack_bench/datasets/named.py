@@ -41,7 +41,8 @@ def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     name : str
         Name of its config file.
     overrides : sequence of str
-        ``key=value``, where the key may start with ``dataset.`` as on Hydra's command line.
+        ``key=value``, where the key may start with ``dataset.`` as on Hydra's command line;
+        ``data_dir`` is known to all.
 
     Returns
     -------
@@ -57,9 +58,10 @@ def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     config = OmegaConf.load(config_folder() / f"{name}.yaml")
     try:
         changes = OmegaConf.from_dotlist([text.removeprefix("dataset.") for text in overrides])
-        unknown = [str(key) for key in changes if key not in config]
+        known = sorted({"data_dir", *map(str, config)})
+        unknown = [str(key) for key in changes if key not in known]
         if unknown:
-            raise DatasetError(f"{name}: no settings {unknown}; there are {sorted(config)}.")
+            raise DatasetError(f"{name}: no settings {unknown}; there are {known}.")
         merged = OmegaConf.to_container(OmegaConf.merge(config, changes), resolve=True)
     except OmegaConfBaseException as error:
         raise DatasetError(f"{name}: {str(error).splitlines()[0]}") from None

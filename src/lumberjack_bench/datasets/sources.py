@@ -164,8 +164,8 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 def folder_lock(folder: Path, purpose: str) -> Iterator[None]:
     """Let one process at a time work in a folder; the others wait.
 
-    The operating system drops the lock when its holder dies. Where locks are not supported the
-    block runs without: files still appear whole, at worst the work is done twice.
+    The operating system drops the lock when its holder dies. Where there can be no lock the block
+    runs without: files still appear whole, at worst the work is done twice.
 
     Parameters
     ----------
@@ -174,20 +174,19 @@ def folder_lock(folder: Path, purpose: str) -> Iterator[None]:
     purpose : str
         What for, told to those who wait.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / ".lock").open("a") as handle:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logger.info("%s: another process is at it in %s, waiting", purpose, folder)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:
-            logger.debug("%s: no file locks in %s", purpose, folder)
+            import fcntl
+
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = held.enter_context((folder / ".lock").open("a"))
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                logger.info("%s: another process is at it in %s, waiting", purpose, folder)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        except (ImportError, OSError) as error:
+            logger.debug("%s: no lock in %s (%s)", purpose, folder, error)
         yield
 
 
@@ -349,11 +348,6 @@ def first_that_works(what: str, sources: Sequence[Source], *, by_hand: str) -> s
         except SourceFailure as failure:
             logger.info("%s: %s: %s", what, source.name, failure)
             failures.append(f"  - {source.name}: {failure}")
-        except PermissionError as error:
-            raise DatasetError(
-                f"{what}: cannot write {error.filename or 'the data folder'} ({error.strerror}). "
-                f"Make it writable, or set {DATA_FOLDER_VARIABLE} to another folder."
-            ) from None
         else:
             return source.name
     raise DatasetError(
