@@ -63,8 +63,10 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.randint(2**32, size=4, dtype=np.uint32).tolist())
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
-    if seed is None or (isinstance(seed, numbers.Integral) and seed >= 0):
-        return np.random.SeedSequence(None if seed is None else int(seed))
+    if seed is None:
+        return np.random.SeedSequence()
+    if isinstance(seed, int | np.integer) and seed >= 0:
+        return np.random.SeedSequence(int(seed))
     raise ValueError(f"a seed must be None, a non-negative integer or a generator, got {seed!r}.")
 
 
@@ -276,7 +278,8 @@ class LumberjackClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Class labels.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        winners = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[winners]
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf that each row ends in, for every tree.
@@ -594,8 +597,11 @@ def _features_from(
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         listed = by_position.get(j, categories.get(name))
         values = np.asarray(column)
-        if listed is None and (hasattr(column, "cat") or values.dtype.kind in "US"):
-            listed = np.unique(values[~_is_null(values)].astype(str)).tolist()
+        if listed is None and hasattr(column, "cat"):
+            listed = column.cat.categories.tolist()
+            _note(leaks, "categories")
+        elif listed is None and values.dtype.kind in "US":
+            listed = np.unique(values).tolist()
             _note(leaks, "categories")
         elif listed is None and values.dtype.kind == "O":
             listed = _categories_of_objects(values, leaks)
@@ -617,19 +623,18 @@ def _note(leaks: list[str], what: str) -> None:
         leaks.append(what)
 
 
-def _is_null(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), dtype=bool)
-    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)
-
-
 def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] | None:
     try:
         values.astype(np.float64)
     except (TypeError, ValueError):
-        present = {value for value in values.tolist() if value is not None and value == value}
+        present = [value for value in values.tolist() if value is not None and value == value]
+        odd = [value for value in present if not isinstance(value, str | numbers.Number)]
+        if odd:
+            raise TypeError(
+                f"each entry of X as an argument must be a string or a number, got {type(odd[0]).__name__}."
+            ) from None
         _note(leaks, "categories")
-        return sorted(present, key=lambda value: (str(type(value)), value))
+        return sorted(set(present), key=lambda value: (isinstance(value, str), value))
     return None
 
 

@@ -248,10 +248,7 @@ class FeatureSchema:
         values = np.empty((n_rows, self.n_features), dtype=np.float64, order="F")
         n_clipped = n_unseen = n_filled = 0
         for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
-            if isinstance(feature, NumericFeature):
-                coded, bad = self._encode_numeric(feature, column)
-            else:
-                coded, bad = self._encode_categorical(feature, column)
+            coded, bad = self._encode_column(feature, column)
             n_bad = int(bad.sum())
             if n_bad:
                 if missing == "raise":
@@ -267,7 +264,7 @@ class FeatureSchema:
                 if isinstance(feature, CategoricalFeature):
                     coded[bad] = feature.categories.index(feature.fill)
                 else:
-                    coded[bad] = feature.fill
+                    coded[bad] = float(feature.fill)  # type: ignore[arg-type]
                 n_filled += n_bad
             if isinstance(feature, NumericFeature):
                 outside = (coded < feature.lower) | (coded > feature.upper)
@@ -396,18 +393,19 @@ class FeatureSchema:
 
     def _columns(self, X: Any) -> list[Any]:
         if hasattr(X, "columns") and hasattr(X, "iloc"):
-            present = list(X.columns)
-            repeated = sorted({str(c) for c in present if present.count(c) > 1})
+            present = [str(column) for column in X.columns]
+            repeated = sorted({name for name in present if present.count(name) > 1})
             if repeated:
                 raise SchemaError(f"X has duplicate columns: {repeated}.")
             absent = [name for name in self.feature_names if name not in present]
-            extra = [c for c in present if c not in self.feature_names]
+            extra = [name for name in present if name not in self.feature_names]
             if absent or extra:
                 raise SchemaError(
                     f"X does not fit the schema: missing columns {absent}, unexpected columns {extra}. "
                     f"The schema lists {list(self.feature_names)}."
                 )
-            return [X[name] for name in self.feature_names]
+            position = {name: j for j, name in enumerate(present)}
+            return [X.iloc[:, position[name]] for name in self.feature_names]
         array = np.asarray(X)
         if array.ndim != 2:
             raise SchemaError(f"X must be a table (2 dimensions), got {array.ndim}.")
@@ -417,6 +415,13 @@ class FeatureSchema:
                 f"{list(self.feature_names)}."
             )
         return [array[:, j] for j in range(self.n_features)]
+
+    def _encode_column(
+        self, feature: Feature, column: Any
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        if isinstance(feature, NumericFeature):
+            return self._encode_numeric(feature, column)
+        return self._encode_categorical(feature, column)
 
     @staticmethod
     def _encode_numeric(
