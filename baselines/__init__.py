@@ -1,0 +1,1 @@
+"""The methods that Lumberjack is compared with: one file, one method."""

@@ -1,0 +1,47 @@
+"""A Hydra sweeper that launches only what is missing.
+
+Hydra finds plugins by the name of this package. The plan, with every combination composed and
+checked, is made by :mod:`lumberjack_bench.callbacks` before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+
+class ResumingSweeper(BasicSweeper):
+    """The basic sweeper, except that finished runs and repeated combinations start no job.
+
+    A job that returned nothing because its worker died is noted, and the sweep still gets its
+    summary.
+    """
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Launch the runs of the plan that have no result.
+
+        Parameters
+        ----------
+        arguments : list of str
+            Overrides; the plan was made from the same.
+
+        Returns
+        -------
+        list
+            What the launcher returned.
+        """
+        from lumberjack_bench.callbacks import RunLifecycle
+
+        sweep = RunLifecycle.current
+        if sweep is None or not sweep.pending:
+            return []
+        assert self.launcher is not None
+        jobs = [list(planned.overrides) for planned in sweep.pending]
+        try:
+            returned = self.launcher.launch(jobs, initial_job_idx=0)
+        except Exception as error:
+            sweep.record_launcher_problem(error)
+            return []
+        sweep.record(job.return_value for job in returned)
+        return [returned]

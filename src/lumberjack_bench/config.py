@@ -1,0 +1,287 @@
+"""What can be configured: the schema that Hydra checks, and the ranges it cannot check.
+
+Turning a composed configuration into a run and the settings around it happens here; the values
+themselves live in ``conf/``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from lumberjack_bench.runs.identity import RunConfig
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; its message is one line for a person."""
+
+
+# Hydra reads these annotations at run time and does not know the `X | None` form of all versions
+# we support inside containers, so they stay with the plain builtins.
+@dataclass
+class MethodConfig:
+    """One method, as ``conf/method/<name>.yaml`` describes it."""
+
+    name: str = MISSING
+    target: str = MISSING
+    label: str = MISSING
+    is_private: bool = True
+    mode: str = "paper"
+    is_tuned: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
+    by_dataset: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class TrackingConfig:
+    """Where runs are shown besides the result files."""
+
+    kind: str = MISSING
+    uri: str | None = None
+    experiment: str = "lumberjack"
+
+
+@dataclass
+class BenchConfig:
+    """Everything that ``run.py`` understands."""
+
+    dataset: dict[str, Any] = field(default_factory=dict)
+    method: MethodConfig = field(default_factory=MethodConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    eps: float = 1.0
+    delta: float = 1e-6
+    seed: int = 0
+    n_repeats: int = 5
+    results_dir: str = "results"
+    data_dir: str | None = None
+    n_workers: int = -1
+    timeout: float | None = None
+    force: bool = False
+    on_error: str = "continue"
+    allow_targets: list[str] = field(default_factory=list)
+    sweep_id: str = MISSING
+
+
+SYNONYMS = {
+    "epsilon": "eps",
+    "epsilons": "eps",
+    "data": "dataset",
+    "datasets": "dataset",
+    "methods": "method",
+    "repeats": "n_repeats",
+    "repetitions": "n_repeats",
+    "n_repetitions": "n_repeats",
+    "random_state": "seed",
+    "jobs": "n_workers",
+    "n_jobs": "n_workers",
+    "workers": "n_workers",
+    "out": "results_dir",
+    "output_dir": "results_dir",
+    "results": "results_dir",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What surrounds a run and does not change its numbers.
+
+    Attributes
+    ----------
+    results_dir : Path
+        Folder of the result files.
+    sweep_id : str
+        Name of the command that runs are part of; also the name of its log folder.
+    tracking : dict
+        Kind, address and experiment of the tracking store.
+    timeout : float or None
+        Seconds a run may take.
+    is_forced : bool
+        Whether finished runs are done again.
+    is_raising : bool
+        Whether the first failure ends the sweep.
+    n_workers : int
+        Runs at a time.
+    allow_targets : tuple of str
+        Further packages that methods may come from.
+    """
+
+    results_dir: Path
+    sweep_id: str
+    tracking: dict[str, Any]
+    timeout: float | None = None
+    is_forced: bool = False
+    is_raising: bool = False
+    n_workers: int = 1
+    allow_targets: tuple[str, ...] = ()
+
+    @property
+    def sweep_dir(self) -> Path:
+        """Folder of the logs of this command."""
+        return self.results_dir / "logs" / self.sweep_id
+
+
+def register_schema() -> None:
+    """Tell Hydra the schema of ``conf/config.yaml``."""
+    ConfigStore.instance().store(name="bench_schema", node=BenchConfig)
+
+
+def known_settings() -> list[str]:
+    """Return the names of all settings at the top level.
+
+    Returns
+    -------
+    list of str
+    """
+    return [f.name for f in fields(BenchConfig)]
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that was probably meant.
+
+    Parameters
+    ----------
+    word : str
+        What was given.
+    known : iterable of str
+        What there is.
+
+    Returns
+    -------
+    str
+        ``"; did you mean 'x'?"`` or nothing.
+    """
+    known = list(known)
+    meant = SYNONYMS.get(word) if SYNONYMS.get(word) in known else None
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    guess = meant or (close[0] if close else None)
+    return f"; did you mean '{guess}'?" if guess else ""
+
+
+def read_run(config: DictConfig | Mapping[str, Any]) -> RunConfig:
+    """Take the run out of a composed configuration, after checking its ranges.
+
+    Parameters
+    ----------
+    config : DictConfig
+        As Hydra composes it, without the ``hydra`` node.
+
+    Returns
+    -------
+    RunConfig
+
+    Raises
+    ------
+    ConfigError
+        When a value is out of range.
+    """
+    values = _plain(config)
+    method, dataset = dict(values["method"]), dict(values["dataset"])
+    for key in ("name", "kind"):
+        if not dataset.get(key):
+            raise ConfigError(
+                f"the data set has no {key!r}: every conf/dataset/*.yaml needs name and kind."
+            )
+    if not values["n_repeats"] >= 1:
+        raise ConfigError(f"n_repeats must be at least 1, got {values['n_repeats']}.")
+    if not values["seed"] >= 0:
+        raise ConfigError(f"seed must be a non-negative whole number, got {values['seed']}.")
+    eps, delta = values["eps"], values["delta"]
+    if not eps > 0 or (method["is_private"] and math.isinf(eps)):
+        raise ConfigError(
+            f"eps must be positive and finite, got {eps:g}. "
+            "For a non-private baseline use method=extra_trees."
+        )
+    if not 0 <= delta < 1:
+        raise ConfigError(
+            f"delta must lie in [0, 1), got {delta:g}. A common choice is 1e-6, below 1/rows."
+        )
+    is_private = bool(method["is_private"])
+    if values["data_dir"] is not None:
+        dataset["data_dir"] = values["data_dir"]
+    return RunConfig(
+        dataset=dataset,
+        dataset_identity=_dataset_identity(json.dumps(dataset, sort_keys=True)),
+        method={k: v for k, v in method.items() if k != "by_dataset"},
+        eps=float(eps) if is_private else math.inf,
+        delta=float(delta) if is_private else 0.0,
+        seed=int(values["seed"]),
+        n_repeats=int(values["n_repeats"]),
+    )
+
+
+def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
+    """Take everything that is not the run out of a composed configuration.
+
+    Parameters
+    ----------
+    config : DictConfig
+        As Hydra composes it, without the ``hydra`` node.
+
+    Returns
+    -------
+    Settings
+
+    Raises
+    ------
+    ConfigError
+        When a value is out of range.
+    """
+    values = _plain(config, skip=("method", "dataset"))
+    tracking = dict(values["tracking"])
+    if tracking["kind"] not in ("sqlite", "server", "none"):
+        raise ConfigError(
+            f"tracking.kind must be sqlite, server or none, got {tracking['kind']!r}."
+        )
+    if values["on_error"] not in ("continue", "raise"):
+        raise ConfigError(f"on_error must be continue or raise, got {values['on_error']!r}.")
+    if values["timeout"] is not None and not values["timeout"] > 0:
+        raise ConfigError(
+            f"timeout must be a positive number of seconds or null, got {values['timeout']:g}."
+        )
+    if values["n_workers"] < -1 or values["n_workers"] == 0:
+        raise ConfigError(
+            f"n_workers must be positive, or -1 for one per core, got {values['n_workers']}."
+        )
+    return Settings(
+        results_dir=Path(values["results_dir"]).expanduser().absolute(),
+        sweep_id=str(values["sweep_id"]),
+        tracking=tracking,
+        timeout=values["timeout"],
+        is_forced=bool(values["force"]),
+        is_raising=values["on_error"] == "raise",
+        n_workers=int(values["n_workers"]),
+        allow_targets=tuple(values["allow_targets"]),
+    )
+
+
+@functools.cache
+def _dataset_identity(dataset: str) -> str:
+    from lumberjack_bench import datasets
+
+    try:
+        return datasets.identity(json.loads(dataset))
+    except datasets.DatasetError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _plain(config: DictConfig | Mapping[str, Any], skip: tuple[str, ...] = ()) -> dict[str, Any]:
+    if not isinstance(config, DictConfig):
+        return dict(config)
+    return {
+        str(key): (
+            OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+            if OmegaConf.is_config(node := config[key])
+            else node
+        )
+        for key in config
+        if key not in skip and key != "hydra"
+    }

@@ -1,0 +1,181 @@
+"""How the harness meets a method: the contract, building one from its configuration, its card.
+
+A method is a scikit-learn style classifier made with ``schema``, ``epsilon``, ``delta``, ``mode``,
+``random_state``, ``noise_seed``, ``n_jobs`` and its own hyper-parameters. This is the only place
+where a name in a configuration becomes a class.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lumberjack.accounting.guarantee import PrivacyCard
+    from lumberjack.schema import FeatureSchema
+
+ALLOWED_PACKAGES = ("lumberjack", "baselines", "lumberjack_bench")
+"""Where methods may come from; ``allow_targets`` in the configuration adds to them."""
+
+SHARED_PARAMETERS = (
+    "schema",
+    "epsilon",
+    "delta",
+    "mode",
+    "random_state",
+    "noise_seed",
+    "n_jobs",
+)
+
+TUNING_NOTE = "tuned without privacy cost"
+
+
+class MethodError(ValueError):
+    """A method that cannot be built, or that breaks its contract; the message is one line."""
+
+
+@runtime_checkable
+class Method(Protocol):
+    """What the harness asks of every method.
+
+    ``X`` is the coded form of :meth:`lumberjack.schema.FeatureSchema.encode`, ``y`` holds codes
+    0 to K - 1. A method may also have ``fit_report() -> dict[str, float]`` and
+    ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``, which returns the chosen
+    hyper-parameters.
+    """
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Method:
+        """Learn from rows."""
+        ...
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return a class code for each row."""
+        ...
+
+    def privacy_card(self) -> PrivacyCard:
+        """Return what is claimed about privacy; works before fitting."""
+        ...
+
+
+def check_target(target: str, allow_targets: Sequence[str] = ()) -> None:
+    """Refuse a class that does not come from an allowed package.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+    allow_targets : sequence of str
+        Packages allowed besides our own.
+
+    Raises
+    ------
+    MethodError
+        When it may not be imported.
+    """
+    allowed = (*ALLOWED_PACKAGES, *(name.rstrip(".") for name in allow_targets))
+    if not any(name and target.startswith(f"{name}.") for name in allowed):
+        raise MethodError(
+            f"method target {target!r} is not in an allowed package ({', '.join(allowed)}). "
+            "For a method of your own add allow_targets=[YOUR_PACKAGE]."
+        )
+
+
+def method_class(target: str, allow_targets: Sequence[str] = ()) -> type:
+    """Import the class of a method.
+
+    Parameters
+    ----------
+    target : str
+        Dotted path of the class.
+    allow_targets : sequence of str
+        Packages allowed besides our own.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    MethodError
+        When it may not or cannot be imported.
+    """
+    check_target(target, allow_targets)
+    module_name, _, class_name = target.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module_name), class_name, None)
+    except ModuleNotFoundError as error:
+        raise MethodError(f"method target {target!r} cannot be imported: {error}.") from error
+    if not inspect.isclass(found):
+        raise MethodError(f"method target {target!r} names no class.")
+    return found
+
+
+def build_method(
+    config: Mapping[str, Any],
+    *,
+    schema: FeatureSchema,
+    epsilon: float,
+    delta: float,
+    random_state: Any = None,
+    noise_seed: Any = None,
+    n_jobs: int = 1,
+    allow_targets: Sequence[str] = (),
+) -> Any:
+    """Build the method that a configuration describes.
+
+    Parameters
+    ----------
+    config : mapping
+        The ``method`` part of a run.
+    schema : FeatureSchema
+        Coded schema of the data set.
+    epsilon, delta : float
+        Privacy parameters.
+    random_state, noise_seed : int, SeedSequence or None
+        Seeds of structure and of noise; None takes fresh entropy.
+    n_jobs : int
+        Threads the method may use.
+    allow_targets : sequence of str
+        Packages allowed besides our own.
+
+    Returns
+    -------
+    Method
+        Not fitted.
+
+    Raises
+    ------
+    MethodError
+        When the class is not allowed, is missing, or does not take the parameters.
+    """
+    params = dict(config["params"])
+    shared = sorted(set(params) & set(SHARED_PARAMETERS))
+    if shared:
+        raise MethodError(
+            f"method {config['name']}: params may not hold {', '.join(shared)}; the run sets them."
+        )
+    cls = method_class(config["target"], allow_targets)
+    known = inspect.signature(cls).parameters
+    unknown = [name for name in params if name not in known]
+    if unknown:
+        own = [name for name in known if name not in SHARED_PARAMETERS]
+        raise MethodError(
+            f"method {config['name']}: no parameter {unknown[0]!r}; it has {', '.join(own) or 'none'}."
+        )
+    # A method without variants need not take a mode; the name in the configuration is a label then.
+    mode = {"mode": config["mode"]} if "mode" in known else {}
+    return cls(
+        schema=schema,
+        epsilon=epsilon,
+        delta=delta,
+        **mode,
+        random_state=random_state,
+        noise_seed=noise_seed,
+        n_jobs=n_jobs,
+        **params,
+    )

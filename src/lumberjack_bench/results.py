@@ -1,0 +1,300 @@
+"""The tidy table of all results, and what is said about a method over its repetitions.
+
+A row per data set, method, eps, delta, seed, repetition and metric. Figures and tables read this
+and nothing else. Built from the result files; see :mod:`lumberjack_bench.runs.store`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from lumberjack_bench.runs.store import ResultStore, StoreError, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLE_NAME = "results.csv"
+
+COLUMNS = (
+    "dataset",
+    "method",
+    "label",
+    "mode",
+    "params",
+    "eps",
+    "delta",
+    "seed",
+    "repetition",
+    "metric",
+    "value",
+    "status",
+    "data_source",
+    "is_stand_in",
+    "card_status",
+    "card_claim",
+    "card_concerns",
+    "tuned",
+    "run_hash",
+    "versions",
+    "commit",
+    "machine",
+)
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Mean over repetitions with its t interval.
+
+    Attributes
+    ----------
+    mean : float
+        Mean.
+    half_width : float
+        Half the width of the 95 % interval; NaN for a single value.
+    n : int
+        Number of values.
+    """
+
+    mean: float
+    half_width: float
+    n: int
+
+    def __str__(self) -> str:
+        if math.isnan(self.half_width):
+            return f"{self.mean:.4f}"
+        return f"{self.mean:.4f} ± {self.half_width:.4f}"
+
+
+def t_interval(values: Sequence[float]) -> Interval:
+    """Return the mean of values and Student's 95 % interval around it.
+
+    Parameters
+    ----------
+    values : sequence of float
+        At least one.
+
+    Returns
+    -------
+    Interval
+    """
+    from scipy.special import stdtrit
+
+    n = len(values)
+    if n < 2:
+        return Interval(fmean(values), math.nan, n)
+    quantile = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
+    return Interval(fmean(values), quantile * stdev(values) / math.sqrt(n), n)
+
+
+def rows_of_result(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the table rows of a finished run.
+
+    Parameters
+    ----------
+    result : dict
+        As stored.
+
+    Yields
+    ------
+    dict
+        One value per name in :data:`COLUMNS`.
+    """
+    card = result["card"]
+    common = _common(result) | {
+        "data_source": result["data_source"]["label"],
+        "is_stand_in": result["data_source"]["is_stand_in"],
+        "card_status": card["status"],
+        "card_claim": _claim(card),
+        "card_concerns": "; ".join(card["concerns"]),
+    }
+    for repetition in result["repetitions"]:
+        tuned = repetition.get("tuned")
+        for metric, value in sorted(repetition["metrics"].items()):
+            yield common | {
+                "repetition": repetition["repetition"],
+                "metric": metric,
+                "value": value,
+                "tuned": json.dumps(tuned, sort_keys=True) if tuned else "",
+            }
+
+
+def rows_of_failure(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the table row of a run whose last attempt failed: it has no repetition and no value.
+
+    Parameters
+    ----------
+    record : dict
+        As stored.
+
+    Yields
+    ------
+    dict
+        One value per name in :data:`COLUMNS`.
+    """
+    yield dict.fromkeys(COLUMNS, "") | _common(record) | {"metric": "failure"}
+
+
+def write_table(store: ResultStore) -> Path:
+    """Write the table of all runs of a results folder, in one step.
+
+    Parameters
+    ----------
+    store : ResultStore
+        The results folder.
+
+    Returns
+    -------
+    Path
+        ``results.csv`` in it.
+
+    Raises
+    ------
+    StoreError
+        When it cannot be written.
+    """
+    path = store.folder / TABLE_NAME
+    try:
+        # Held, so that of two sweeps that end together the later writer has read both.
+        with store.lock("results-table"):
+            rows = [row for result in store.results() for row in rows_of_result(result)]
+            done = {row["run_hash"] for row in rows}
+            for record in store.failures():
+                if record["run_hash"] not in done:
+                    rows.extend(rows_of_failure(record))
+            rows.sort(key=_order)
+            text = io.StringIO()
+            writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+            write_atomically(path, text.getvalue())
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {str(path)!r}: {error.strerror or error}. The results themselves are in "
+            f"{str(store.folder / 'runs')!r}; run the same command again to rebuild the table."
+        ) from error
+    return path
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read the table for figures and analysis.
+
+    Parameters
+    ----------
+    path : Path
+        A ``results.csv``.
+
+    Returns
+    -------
+    DataFrame
+        ``eps`` is infinite for a method that is not private; failed runs have status "failed" or
+        "timed out" and no value.
+    """
+    import pandas as pd
+
+    return pd.read_csv(
+        path,
+        dtype={"repetition": "Int64", "value": "float64", "eps": "float64", "delta": "float64"},
+        keep_default_na=False,
+        na_values={"repetition": [""], "value": [""]},
+    )
+
+
+def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") -> str:
+    """Return mean and interval of a metric as text, methods down and eps across.
+
+    Parameters
+    ----------
+    results : iterable of dict
+        Results as stored.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    str
+        One block per data set; a method that is not private has one value for every eps.
+    """
+    blocks: dict[str, dict[tuple[str, str], dict[float, Interval]]] = {}
+    for result in results:
+        run = result["run"]
+        values = [r["metrics"][metric] for r in result["repetitions"] if metric in r["metrics"]]
+        if values:
+            source = result["data_source"]
+            dataset = run["dataset"]["name"] + (
+                f" [{source['label']}]" if source["is_stand_in"] else ""
+            )
+            rows = blocks.setdefault(dataset, {})
+            rows.setdefault(_row_name(run), {})[run["eps"]] = t_interval(values)
+    lines: list[str] = []
+    for dataset, rows in blocks.items():
+        has_variants = len({name for name, _ in rows}) < len(rows)
+        columns = sorted({eps for cells in rows.values() for eps in cells if math.isfinite(eps)})
+        header = [f"{metric}, {dataset}", *(f"eps={eps:g}" for eps in columns)]
+        if not columns:
+            header.append("")
+        body = []
+        for (name, variant), cells in rows.items():
+            title = f"{name} {variant}" if has_variants else name
+            shown = [str(cells.get(eps, cells.get(math.inf, ""))) for eps in columns]
+            body.append([title, *(shown or [str(cells[math.inf])])])
+        lines += _aligned([header, *body]) + [""]
+    return "\n".join(lines[:-1])
+
+
+def _row_name(run: dict[str, Any]) -> tuple[str, str]:
+    method = run["method"]
+    mode = "" if method["mode"] == "paper" else f" ({method['mode']})"
+    variant = ",".join(f"{k}={v}" for k, v in method["params"].items())
+    return (
+        f"{method['name']}{mode}",
+        f"[{variant}; seed {run['seed']}; {run['n_repeats']} repetitions]",
+    )
+
+
+def _aligned(table: list[list[str]]) -> list[str]:
+    widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in table]
+    return [line.rstrip() for line in lines]
+
+
+def _common(record: dict[str, Any]) -> dict[str, Any]:
+    run = record["run"]
+    method = run["method"]
+    return {
+        "dataset": run["dataset"]["name"],
+        "method": method["name"],
+        "label": method["label"],
+        "mode": method["mode"],
+        "params": json.dumps(method["params"], sort_keys=True),
+        "eps": run["eps"],
+        "delta": run["delta"],
+        "seed": run["seed"],
+        "status": record["status"],
+        "run_hash": record["run_hash"],
+        "versions": " ".join(f"{k}={v}" for k, v in record["versions"].items()),
+        "commit": record["commit"],
+        "machine": record["machine"],
+    }
+
+
+def _claim(card: dict[str, Any]) -> str:
+    claimed = card["claimed"]
+    if claimed is None or math.isinf(claimed["epsilon"]):
+        return "none"
+    return f"({claimed['epsilon']:g}, {claimed['delta']:g}), {claimed['relation']}"
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    keys = ("dataset", "method", "mode", "params", "eps", "delta", "seed", "run_hash")
+    repetition = -1 if row["repetition"] == "" else row["repetition"]
+    return (*(row[key] for key in keys), repetition, row["metric"])

@@ -1,0 +1,383 @@
+"""Doing one run: load, split, fit and score each repetition, and leave a result or a failure.
+
+A failure is recorded and reported, not raised, so that one bad run does not end a night of others.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import logging
+import math
+import signal
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method
+from lumberjack_bench.runs import provenance
+from lumberjack_bench.runs.identity import FORMAT, RunConfig
+from lumberjack_bench.runs.store import ResultStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lumberjack.schema import FeatureSchema
+    from lumberjack_bench.config import Settings
+    from lumberjack_bench.tracking import Tracker
+
+log = logging.getLogger(__name__)
+
+PRIVACY_WARNING = "PrivacyLeakWarning"
+"""Name of the warnings by which libraries say that they read private rows; they fail a run."""
+
+NOISE_NOTE = (
+    "noise was drawn from a fixed seed so that the run can be repeated; its outputs are benchmark "
+    "figures, not private releases"
+)
+
+
+class RunTimeout(Exception):
+    """A run took longer than it may."""
+
+
+class PrivacyLeak(RuntimeError):
+    """A library said that it took private rows for public facts."""
+
+
+class Interrupted(BaseException):
+    """The process was asked to stop; the run stays undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    run_hash : str
+        Hash of the run.
+    title : str
+        The run, for a person.
+    status : {"ok", "skipped", "failed", "timed out", "lost", "not started"}
+        "skipped" means finished earlier; "lost" that its process died.
+    reason : str
+        First line of the error, if any.
+    log_file : str
+        Where the traceback is, if any.
+    tracking_problem : str
+        Why tracking missed it, if it did.
+    """
+
+    run_hash: str
+    title: str
+    status: str
+    reason: str = ""
+    log_file: str = ""
+    tracking_problem: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the run has a result."""
+        return self.status in ("ok", "skipped")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A data set in the form that methods take."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    schema: FeatureSchema
+    source: dict[str, Any]
+
+
+def execute(
+    run: RunConfig,
+    settings: Settings,
+    tracker: Tracker,
+    *,
+    n_jobs: int = 1,
+    log_file: str = "",
+) -> Outcome:
+    """Do a run unless its result is there; record a failure instead of raising it.
+
+    Parameters
+    ----------
+    run : RunConfig
+        What to do.
+    settings : Settings
+        Where and how.
+    tracker : Tracker
+        Where to show it.
+    n_jobs : int
+        Threads the method may use.
+    log_file : str
+        The job's own log, for the record of a failure.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    Exception
+        The failure itself, when the settings ask for it.
+    Interrupted
+        When the process was told to stop.
+    """
+    store = ResultStore(settings.results_dir)
+
+    def finished(status: str, reason: str = "", problem: str = "") -> Outcome:
+        return Outcome(run.hash, str(run), status, reason, log_file, problem)
+
+    def is_done() -> bool:
+        result = store.read(run.hash)
+        return result is not None and not (
+            settings.is_forced and result["sweep_id"] != settings.sweep_id
+        )
+
+    if is_done():
+        return finished("skipped")
+    with (
+        _stoppable(),
+        store.lock(run.hash, on_wait=lambda: log.info("%s: another process does it; waiting", run)),
+    ):
+        if is_done():
+            return finished("skipped")
+        store.clear_failure(run.hash)
+        entry = tracker.begin(run)
+        try:
+            with _time_limit(settings.timeout):
+                result = _measure(run, settings, n_jobs)
+            store.write(run.hash, result)
+        except Exception as error:
+            is_timeout = isinstance(error, RunTimeout)
+            status = "timed out" if is_timeout else "failed"
+            reason = _first_line(error)
+            log.error("%s: %s\n%s", run, status, traceback.format_exc())
+            with suppress(OSError):
+                store.write_failure(
+                    run.hash, _failure_record(run, settings, status, reason, log_file)
+                )
+            problem = tracker.abandon(entry, "FAILED", reason)
+            if settings.is_raising:
+                raise
+            return finished(status, reason, problem)
+        except BaseException:
+            tracker.abandon(entry, "KILLED", "interrupted")
+            raise
+        log.info("%s: done", run)
+        return finished("ok", problem=tracker.complete(entry, result))
+
+
+def _measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
+    """Return the whole result of a run as plain data."""
+    started = datetime.datetime.now(datetime.UTC)
+    clock = time.perf_counter()
+    data = load_rows(json.dumps(run.dataset, sort_keys=True))
+    build = functools.partial(
+        build_method,
+        run.method,
+        schema=data.schema,
+        epsilon=run.eps,
+        delta=run.delta,
+        n_jobs=n_jobs,
+        allow_targets=settings.allow_targets,
+    )
+    # The card is of the method as one would release it; the fixed noise seed is noted beside it.
+    card = build().privacy_card().to_dict()
+    repetitions = []
+    for repetition in range(run.n_repeats):
+        with _strict_warnings():
+            repetitions.append(_repeat(run, data, build, repetition))
+        log.info(
+            "%s: repetition %d of %d, accuracy %.4f",
+            run,
+            repetition + 1,
+            run.n_repeats,
+            repetitions[-1]["metrics"]["accuracy"],
+        )
+    return {
+        "format": FORMAT,
+        "status": "ok",
+        "run_hash": run.hash,
+        "identity": run.identity,
+        "run": run.to_dict(),
+        "repetitions": repetitions,
+        "card": card,
+        "notes": [NOISE_NOTE] if run.method["is_private"] else [],
+        "data_source": data.source,
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "machine": provenance.machine(),
+        "n_threads": n_jobs,
+        "started": started.isoformat(timespec="milliseconds"),
+        "seconds": round(time.perf_counter() - clock, 3),
+        "sweep_id": settings.sweep_id,
+    }
+
+
+def _repeat(
+    run: RunConfig, data: _Prepared, build: Callable[..., Any], repetition: int
+) -> dict[str, Any]:
+    import numpy as np
+
+    from lumberjack_bench.runs.holdout import stratified_split
+
+    split = stratified_split(data.y, run.split_seed(repetition))
+    metrics: dict[str, float] = {}
+    record: dict[str, Any] = {"repetition": repetition, "metrics": metrics}
+    method = build(
+        random_state=run.method_seed("structure", repetition),
+        noise_seed=run.method_seed("noise", repetition),
+    )
+    if run.method["is_tuned"]:
+        tuner = build(
+            random_state=run.method_seed("tuning", repetition),
+            noise_seed=run.method_seed("tuning noise", repetition),
+        )
+        clock = time.perf_counter()
+        chosen = tuner.tune(
+            data.X[split.train],
+            data.y[split.train],
+            data.X[split.validation],
+            data.y[split.validation],
+        )
+        metrics["tune_seconds"] = time.perf_counter() - clock
+        record["tuned"] = {
+            "parameters": {name: _plain(value) for name, value in chosen.items()},
+            "note": TUNING_NOTE,
+        }
+        method.set_params(**chosen)
+    rows = split.train_and_validation
+    X, y = data.X[rows], data.y[rows]
+    clock = time.perf_counter()
+    method.fit(X, y)
+    metrics["fit_seconds"] = time.perf_counter() - clock
+    X_test, y_test = data.X[split.test], data.y[split.test]
+    clock = time.perf_counter()
+    predicted = np.asarray(method.predict(X_test))
+    metrics["predict_seconds"] = time.perf_counter() - clock
+    _check_predictions(run, predicted, len(y_test), data.schema.n_classes)
+    metrics["accuracy"] = float(np.mean(predicted == y_test))
+    if hasattr(method, "fit_report"):
+        metrics.update({name: float(value) for name, value in method.fit_report().items()})
+    return record
+
+
+@functools.lru_cache(maxsize=1)
+def load_rows(dataset: str) -> _Prepared:
+    # Jobs of one worker come in the order of the sweep, so the last data set is the one to keep.
+    from lumberjack_bench import datasets
+
+    loaded = datasets.load(json.loads(dataset))
+    X, _ = loaded.encoded()
+    source = {**asdict(loaded.source), "label": loaded.source.label}
+    return _Prepared(X, loaded.y.astype("int64"), loaded.schema.coded(), source)
+
+
+def _check_predictions(
+    run: RunConfig, predicted: NDArray[Any], n_rows: int, n_classes: int
+) -> None:
+    if predicted.shape != (n_rows,) or predicted.dtype.kind not in "iu":
+        raise MethodError(
+            f"method {run.method['name']}: predict must return {n_rows} whole numbers, got "
+            f"{predicted.dtype} of shape {predicted.shape}."
+        )
+    if n_rows and not (predicted.min() >= 0 and predicted.max() < n_classes):
+        raise MethodError(
+            f"method {run.method['name']}: predict must return codes 0 to {n_classes - 1}, got "
+            f"{predicted.min()} to {predicted.max()}."
+        )
+
+
+@contextmanager
+def _strict_warnings() -> Iterator[None]:
+    """Turn a library's privacy warnings into errors and send the others to the log."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **_: Any) -> None:
+        if category.__name__ == PRIVACY_WARNING:
+            raise PrivacyLeak(str(message).strip().splitlines()[0])
+        log.warning("%s: %s", category.__name__, message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+@contextmanager
+def _time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise :class:`RunTimeout` after a while; compiled code notices when it returns."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise RunTimeout(f"took longer than timeout={seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM unwind the run, so that its tracking entry is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise Interrupted("terminated")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _failure_record(
+    run: RunConfig, settings: Settings, status: str, reason: str, log_file: str
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "status": status,
+        "run_hash": run.hash,
+        "run": run.to_dict(),
+        "reason": reason,
+        "traceback": traceback.format_exc(),
+        "log_file": log_file,
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "machine": provenance.machine(),
+        "sweep_id": settings.sweep_id,
+    }
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    name = type(error).__name__
+    return f"{name}: {lines[0]}" if lines else name
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return str(value) if isinstance(value, Path) else value

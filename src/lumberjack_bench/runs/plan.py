@@ -1,0 +1,247 @@
+"""Which runs a command asks for, which of them are done, and how long the rest will take."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import ConfigCompositionException
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from lumberjack_bench.config import ConfigError, read_run
+from lumberjack_bench.methods import check_target
+from lumberjack_bench.runs.identity import RunConfig
+from lumberjack_bench.runs.store import ResultStore
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run and the command-line overrides that make it.
+
+    Attributes
+    ----------
+    run : RunConfig
+        What is to be done.
+    overrides : tuple of str
+        Overrides for Hydra.
+    """
+
+    run: RunConfig
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All runs of a command, each once.
+
+    Attributes
+    ----------
+    runs : tuple of PlannedRun
+        In the order of the sweep.
+    n_served : int
+        How many combinations are served by a run that is listed anyway: a method without privacy
+        parameters is the same at every eps.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    n_served: int = 0
+
+    def pending(self, store: ResultStore, is_forced: bool = False) -> tuple[PlannedRun, ...]:
+        """Return the runs that have no result yet.
+
+        Parameters
+        ----------
+        store : ResultStore
+            Where results are.
+        is_forced : bool
+            Whether finished runs count as pending.
+
+        Returns
+        -------
+        tuple of PlannedRun
+        """
+        if is_forced:
+            return self.runs
+        return tuple(p for p in self.runs if store.read(p.run.hash) is None)
+
+
+def unique(planned: Iterable[PlannedRun]) -> Plan:
+    """Make a plan in which each run is listed once.
+
+    Parameters
+    ----------
+    planned : iterable of PlannedRun
+        Possibly with repetitions.
+
+    Returns
+    -------
+    Plan
+    """
+    first: dict[str, PlannedRun] = {}
+    n_all = 0
+    for item in planned:
+        n_all += 1
+        first.setdefault(item.run.hash, item)
+    return Plan(tuple(first.values()), n_all - len(first))
+
+
+def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
+    """Compose and check every combination of a sweep.
+
+    Parameters
+    ----------
+    loader : ConfigLoader
+        Hydra's.
+    master : DictConfig
+        The configuration of the sweep, with its ``hydra`` node.
+
+    Returns
+    -------
+    list of PlannedRun
+
+    Raises
+    ------
+    ConfigError
+        When a combination is out of range.
+    hydra.errors.HydraException
+        When a combination cannot be composed.
+    """
+    params = master.hydra.sweeper.get("params") or {}
+    arguments = [f"{key}={value}" for key, value in params.items()]
+    arguments += list(master.hydra.overrides.task)
+    parser = OverridesParser.create(config_loader=loader)
+    choices: dict[str, list[str]] = {}
+    for override in parser.parse_overrides(arguments):
+        choices[override.get_key_element()] = _values(override)
+    compose = _Composer(loader, master, parser)
+    planned = []
+    for combination in itertools.product(*choices.values()):
+        config = compose(combination)
+        allow_targets = config["allow_targets"]
+        run = read_run(config)
+        check_target(run.method["target"], list(allow_targets))
+        planned.append(PlannedRun(run, combination))
+    return planned
+
+
+def seconds_left(
+    pending: Sequence[RunConfig], history: Iterable[dict[str, Any]], n_workers: int
+) -> float | None:
+    """Estimate how long runs will take, from results of runs like them.
+
+    A run is taken to last as long as finished ones of its method on its data set did on average,
+    else as those of its method, else as any.
+
+    Parameters
+    ----------
+    pending : sequence of RunConfig
+        What is left.
+    history : iterable of dict
+        Finished results.
+    n_workers : int
+        Runs at a time.
+
+    Returns
+    -------
+    float or None
+        None when there is nothing to go by.
+    """
+    sums: dict[tuple[str, ...], tuple[float, int]] = {}
+    for result in history:
+        run = result["run"]
+        per_repeat = result["seconds"] / run["n_repeats"]
+        for key in _likeness(run["dataset"]["name"], run["method"]["name"]):
+            total, count = sums.get(key, (0.0, 0))
+            sums[key] = (total + per_repeat, count + 1)
+    if not sums:
+        return 0.0 if not pending else None
+    left, longest = 0.0, 0.0
+    for run in pending:
+        keys = _likeness(run.dataset["name"], run.method["name"])
+        total, count = next(sums[key] for key in keys if key in sums)
+        seconds = total / count * run.n_repeats
+        left, longest = left + seconds, max(longest, seconds)
+    return max(left / n_workers, longest)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as a person would say it.
+
+    Parameters
+    ----------
+    seconds : float
+        Not negative.
+
+    Returns
+    -------
+    str
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _likeness(dataset: str, method: str) -> tuple[tuple[str, ...], ...]:
+    return (dataset, method), (method,), ()
+
+
+def _values(override: Override) -> list[str]:
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise ConfigError(
+            f"{override.input_line!r} is not a list of values; sweep over a list or a range."
+        )
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+class _Composer:
+    """Composes the combinations of one sweep.
+
+    Composing takes Hydra 60 ms; most combinations differ in plain values only, which Hydra sets
+    after composing, so what they have in common is composed once.
+    """
+
+    def __init__(self, loader: ConfigLoader, master: DictConfig, parser: OverridesParser) -> None:
+        self._loader = loader
+        self._master = master
+        self._parser = parser
+        self._groups = set(loader.list_groups(""))
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def __call__(self, combination: Sequence[str]) -> DictConfig:
+        structure, values = [], []
+        for text in combination:
+            key = text.split("=", 1)[0]
+            is_value = key[0] not in "+~" and "@" not in key and key not in self._groups
+            (values if is_value and "/" not in key else structure).append(text)
+        config = copy.deepcopy(self._compose(tuple(structure)))
+        for override in self._parser.parse_overrides(values):
+            try:
+                OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+            except OmegaConfBaseException as error:
+                raise ConfigCompositionException(
+                    f"Error merging override {override.input_line}"
+                ) from error
+        return config
+
+    def _compose(self, structure: tuple[str, ...]) -> DictConfig:
+        if structure not in self._composed:
+            config = self._loader.load_sweep_config(self._master, list(structure))
+            with open_dict(config):
+                del config["hydra"]
+            self._composed[structure] = config
+        return self._composed[structure]

@@ -1,0 +1,307 @@
+"""One command from its plan to its summary: what is said, what is made ready, how it ends.
+
+Hydra starts the jobs in between; see :mod:`lumberjack_bench.callbacks`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from lumberjack_bench.config import ConfigError, Settings
+from lumberjack_bench.results import accuracy_table, write_table
+from lumberjack_bench.runs.execute import Outcome, load_rows
+from lumberjack_bench.runs.identity import RunConfig
+from lumberjack_bench.runs.plan import Plan, PlannedRun, format_seconds, seconds_left
+from lumberjack_bench.runs.progress import Progress
+from lumberjack_bench.runs.provenance import available_cores
+from lumberjack_bench.runs.store import ResultStore
+from lumberjack_bench.tracking import make_tracker
+
+THREAD_VARIABLES = (
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+THREADS_PER_RUN = "LUMBERJACK_THREADS"
+
+STATUSES = ("ok", "skipped", "failed", "timed out", "lost", "not started")
+
+
+class Sweep:
+    """The runs of one command.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is asked for.
+    settings : Settings
+        Where and how.
+    n_workers : int
+        Runs at a time.
+    """
+
+    def __init__(self, plan: Plan, settings: Settings, n_workers: int) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.n_workers = n_workers
+        self.store = ResultStore(settings.results_dir)
+        self.pending: tuple[PlannedRun, ...] = ()
+        self._tracker = make_tracker(settings)
+        self._outcomes: dict[str, Outcome] = {}
+        self._launcher_problem = ""
+        self._held = ExitStack()
+        self._progress: Progress | None = None
+
+    def open(self) -> None:
+        """Say what is planned and make everything ready for workers.
+
+        Raises
+        ------
+        ConfigError, StoreError, TrackingError
+            When nothing can be run; nothing has been started then.
+        """
+        self.store.prepare()
+        self.pending = self.plan.pending(self.store, self.settings.is_forced)
+        self._held.enter_context(self.store.lock(f"sweep-{self.settings.sweep_id}"))
+        try:
+            self._announce()
+            self._load_data()
+            self._tracker.open_sweep(self._description() if self.pending else None)
+        except BaseException:
+            self._held.close()
+            raise
+        if self.pending:
+            self._progress = Progress(
+                self.store,
+                [planned.run for planned in self.pending],
+                n_done=len(self.plan.runs) - len(self.pending),
+                history=list(self.store.results()),
+                n_workers=self.n_workers,
+                sweep_id=self.settings.sweep_id,
+                write=_say,
+            )
+            self._progress.__enter__()
+
+    def record(self, outcomes: Iterable[Outcome]) -> None:
+        """Note how jobs ended.
+
+        Parameters
+        ----------
+        outcomes : iterable of Outcome
+            What they returned.
+        """
+        self._outcomes.update({outcome.run_hash: outcome for outcome in outcomes})
+
+    def record_launcher_problem(self, error: BaseException) -> None:
+        """Note that the launcher gave up, so some jobs returned nothing.
+
+        Parameters
+        ----------
+        error : BaseException
+            What it raised.
+        """
+        lines = str(error).strip().splitlines() or [""]
+        self._launcher_problem = f"{type(error).__name__}: {lines[0]}"
+
+    def close(self, is_interrupted: bool = False) -> int:
+        """Write the table, complete the tracking store and say how everything went.
+
+        Parameters
+        ----------
+        is_interrupted : bool
+            Whether the command was asked to stop.
+
+        Returns
+        -------
+        int
+            The exit code: 0 when every run has a result and is shown.
+
+        Raises
+        ------
+        StoreError
+            When the table cannot be written.
+        """
+        with self._held:
+            if self._progress is not None:
+                self._progress.__exit__()
+                self._progress = None
+            outcomes = [self._outcome(planned.run) for planned in self.plan.runs]
+            results = [
+                result
+                for planned in self.plan.runs
+                if (result := self.store.read(planned.run.hash)) is not None
+            ]
+            is_good = all(outcome.is_good for outcome in outcomes)
+            ending = "KILLED" if is_interrupted else "FINISHED" if is_good else "FAILED"
+            problem = self._tracker.close_sweep(ending, results)
+            table = write_table(self.store)
+            self._summarise(outcomes, problem)
+            if results:
+                _say("\n" + accuracy_table(results))
+            _say(f"\nTable of all runs: {_relative(table)}")
+        return 0 if is_good and not problem else 1
+
+    def _announce(self) -> None:
+        n_all, n_left = len(self.plan.runs), len(self.pending)
+        served = (
+            f" ({self.plan.n_served} more combinations are the same)" if self.plan.n_served else ""
+        )
+        done = "none done yet" if n_left == n_all else f"{n_all - n_left} done"
+        _say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {done}.")
+        if self.pending:
+            left = seconds_left(
+                [planned.run for planned in self.pending], self.store.results(), self.n_workers
+            )
+            guess = f", about {format_seconds(left)}" if left else ""
+            _say(
+                f"Doing {n_left} with {self.n_workers} at a time{guess}. "
+                f"Logs: {_relative(self.settings.sweep_dir)}"
+            )
+
+    def _description(self) -> str:
+        datasets = ", ".join(dict.fromkeys(p.run.dataset["name"] for p in self.pending))
+        methods = ", ".join(dict.fromkeys(p.run.method["name"] for p in self.pending))
+        return f"{len(self.pending)} runs: {methods} on {datasets}"
+
+    def _load_data(self) -> None:
+        """Load each data set once here, so that workers find it in the cache and errors come early.
+
+        When some can be had, their runs go on and the others fail one by one.
+        """
+        configs = {json.dumps(p.run.dataset, sort_keys=True) for p in self.pending}
+        problems = []
+        for config in sorted(configs):
+            try:
+                load_rows(config)
+            except Exception as error:
+                problems.append(str(error) or type(error).__name__)
+        if problems and len(problems) == len(configs):
+            raise ConfigError("\n".join(problems))
+        for problem in problems:
+            _say(f"warning: {problem}")
+
+    def _outcome(self, run: RunConfig) -> Outcome:
+        if (known := self._outcomes.get(run.hash)) is not None:
+            return known
+        is_pending = any(planned.run.hash == run.hash for planned in self.pending)
+        result = self.store.read(run.hash)
+        if result is not None and not (self.settings.is_forced and is_pending):
+            return Outcome(run.hash, str(run), "ok" if is_pending else "skipped")
+        if result is not None and result["sweep_id"] == self.settings.sweep_id:
+            return Outcome(run.hash, str(run), "ok")
+        failure = self.store.read_failure(run.hash)
+        if failure is not None and failure["sweep_id"] == self.settings.sweep_id:
+            return Outcome(
+                run.hash, str(run), failure["status"], failure["reason"], failure["log_file"]
+            )
+        if self._launcher_problem:
+            return Outcome(run.hash, str(run), "lost", self._launcher_problem)
+        return Outcome(run.hash, str(run), "not started")
+
+    def _summarise(self, outcomes: list[Outcome], tracking_problem: str) -> None:
+        counts = Counter(outcome.status for outcome in outcomes)
+        names = {"skipped": "done before"}
+        shown = [f"{counts[s]} {names.get(s, s)}" for s in STATUSES if counts[s]]
+        _say(f"\nRuns: {', '.join(shown)}.")
+        for outcome in outcomes:
+            if outcome.is_good or outcome.status == "not started":
+                continue
+            _say(f"  {outcome.status.upper()} {outcome.title}: {outcome.reason}")
+            if outcome.log_file:
+                _say(f"    log: {_relative(Path(outcome.log_file))}")
+        if not all(outcome.is_good for outcome in outcomes):
+            _say("  The same command again does what is missing or failed, and nothing else.")
+        if tracking_problem:
+            _say(f"warning: {tracking_problem}")
+            again = shlex.join(
+                ["python", "scripts/log_results.py", f"results_dir={self.settings.results_dir}"]
+            )
+            _say(f"  To show them later: {again}")
+
+
+def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
+    """Return what is done, failed and missing of a plan, and how long the rest may take.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is asked for.
+    settings : Settings
+        Where results are.
+    n_workers : int
+        Runs at a time.
+
+    Returns
+    -------
+    str
+    """
+    store = ResultStore(settings.results_dir)
+    pending = {planned.run.hash for planned in plan.pending(store)}
+    lines, counts = [], Counter[str]()
+    for planned in plan.runs:
+        run = planned.run
+        reason = ""
+        if run.hash not in pending:
+            status = "done"
+        elif store.is_locked(run.hash):
+            status = "running"
+        elif (failure := store.read_failure(run.hash)) is not None:
+            status, reason = failure["status"], f": {failure['reason']}"
+        else:
+            status = "missing"
+        counts[status] += 1
+        lines.append(f"{run.hash}  {status:<9}  {run}{reason}")
+    left = seconds_left(
+        [p.run for p in plan.runs if p.run.hash in pending], store.results(), n_workers
+    )
+    total = ", ".join(f"{n} {status}" for status, n in counts.items())
+    time_left = (
+        "nothing left to do"
+        if not pending
+        else "time left unknown (no run like these is done yet)"
+        if left is None
+        else f"about {format_seconds(left)} left with {n_workers} at a time"
+    )
+    lines.append(f"{len(plan.runs)} runs: {total}; {time_left}.")
+    return "\n".join(lines)
+
+
+def limit_threads(threads: int) -> None:
+    """Let processes that start from now on use so many threads each; a user's own limits stay.
+
+    Parameters
+    ----------
+    threads : int
+        Threads per run.
+    """
+    for name in (*THREAD_VARIABLES, THREADS_PER_RUN):
+        os.environ.setdefault(name, str(threads))
+
+
+def threads_per_run() -> int:
+    """Return how many threads a run in this process may use.
+
+    Returns
+    -------
+    int
+    """
+    text = os.environ.get(THREADS_PER_RUN, "")
+    return int(text) if text.isdigit() and int(text) > 0 else available_cores()
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _relative(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
