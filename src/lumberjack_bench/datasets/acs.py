@@ -310,7 +310,8 @@ def _load_stand_in(
         extra = set(column_names(path, what=what)) - {*schema.feature_names, schema.label}
         if extra:
             logger.info("%s: left out columns that the task does not have: %s", what, sorted(extra))
-        table = read_columns(path, (*schema.feature_names, schema.label), schema, what=name)
+        columns = (*schema.feature_names, schema.label)
+        table = read_columns(path, columns, schema, what=f"{name}: stand-in table")
         table = _with_binary_label(table, task_name, schema.label)
         X, y, counts = compact_rows(table, schema, what=what, is_strict=True)
         source = DataSource(

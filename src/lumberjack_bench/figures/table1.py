@@ -104,7 +104,9 @@ def table1(datasets: Iterable[Dataset | BaseException]) -> pd.DataFrame:
         if isinstance(item, Dataset):
             found[item.name] = item
         else:
-            errors[str(getattr(item, "dataset_name", ""))] = str(item)
+            # The first line says what is wrong; the others name folders of this machine.
+            reason = (str(item).splitlines() or [type(item).__name__])[0]
+            errors[str(getattr(item, "dataset_name", ""))] = reason.partition(" Tried in ")[0]
     names = list(dict.fromkeys([*PAPER, *found, *filter(None, errors)]))
     return pd.DataFrame([_row(name, found.get(name), errors.get(name)) for name in names])
 
@@ -179,7 +181,7 @@ def _cell(row: dict[str, object], quantity: _Quantity) -> str:
     paper, ours, difference = (
         float(str(row[f"{quantity.name}_{column}"])) for column in ("paper", "ours", "difference")
     )
-    shown = [quantity.form.format(x) if x == x else "–" for x in (paper, ours)]
+    shown = [quantity.form.format(x) if x == x else "n/a" for x in (paper, ours)]
     text = " / ".join(shown)
     # Differences of one-decimal percentages carry rounding errors far below 0.05.
     return (
