@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lumberjack.growth import grow_tree
+from lumberjack.growth import NO_GUIDE, grow_tree
 from lumberjack.splits import NO_SPLIT, child_key, draw_uniform_split
 
 MIXED = (np.array([0, 5, 0], dtype=np.int64), np.zeros(3), np.array([1.0, 4.0, 1.0]))
@@ -42,6 +42,7 @@ def grow(X, y, public, *, height, sigma, tau, floor=0, tree=1, noise=1, is_lazy=
         np.random.default_rng(noise),
         is_lazy,
         np.empty(0, dtype=np.int64) if touches is None else touches,
+        NO_GUIDE,
     )
 
 

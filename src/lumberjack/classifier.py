@@ -31,7 +31,7 @@ from lumberjack.accounting import (
     get_touches_per_tree,
     zcdp,
 )
-from lumberjack.growth import grow_tree
+from lumberjack.growth import NO_GUIDE, grow_tree
 from lumberjack.leaves import class_shares, release_counts, release_labels
 from lumberjack.schema import (
     UNSEEN,
@@ -435,6 +435,7 @@ class LumberjackClassifier(ClassifierMixin, BaseEstimator):
             generator,
             True,
             np.empty(0, dtype=np.int64),
+            NO_GUIDE,
         )
         is_leaf = left < 0
         scores = np.zeros(counts.shape)

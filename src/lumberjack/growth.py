@@ -24,12 +24,26 @@ from numba import njit
 from lumberjack.splits import (
     NO_SPLIT,
     child_key,
+    draw_guided_split,
     draw_uniform_split,
     walk_ancestors,
 )
 
 _NOT_SPLIT = -1
 _TERMINAL = -2
+
+NO_GUIDE = (
+    np.empty((0, 0)),
+    np.empty(0, dtype=np.int64),
+    np.empty(0, dtype=np.int64),
+    np.empty(0),
+    np.empty(0),
+    0,
+    0.0,
+    0.0,
+    0.0,
+)
+"""In place of released histograms: splits are uniform, as in the paper."""
 
 _NODE = np.dtype(
     [
@@ -154,7 +168,7 @@ def _start_node(nodes, node, start, stop, key, level, parent):
 
 
 @njit(cache=True, nogil=True)
-def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped):
+def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide):
     """Draw the split of `node` and make its children, or mark it terminal; returns n_nodes."""
     n_categories, lower, upper, category_offset = public
     open_lower, open_upper, n_used, is_used = path
@@ -166,9 +180,22 @@ def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped):
         node, nodes, n_categories, open_lower, open_upper, n_used, is_used, category_offset
     )
     key = nodes[node].key
-    feature, cut = draw_uniform_split(
-        key, n_categories, open_lower, open_upper, n_used, is_used, category_offset, n_dropped
-    )
+    if guide[0].shape[0] == 0:
+        feature, cut = draw_uniform_split(
+            key, n_categories, open_lower, open_upper, n_used, is_used, category_offset, n_dropped
+        )
+    else:
+        feature, cut = draw_guided_split(
+            key,
+            n_categories,
+            open_lower,
+            open_upper,
+            n_used,
+            is_used,
+            category_offset,
+            n_dropped,
+            guide,
+        )
     if feature == NO_SPLIT:
         nodes[node].left = _TERMINAL
         return n_nodes
@@ -203,6 +230,7 @@ def grow_tree(
     generator,
     is_lazy,
     touches,
+    guide,
 ):
     """Grow one random tree, mark its heavy hitters and cut it back to them.
 
@@ -233,6 +261,9 @@ def grow_tree(
         that is asked for: the same law, slowly; it is here for comparison.
     touches : ndarray of int64, shape (n_rows,) or (0,)
         If not empty, counts the noisy queries that each record is part of. NOT private.
+    guide : tuple
+        Released histograms that favour splits (:func:`lumberjack.splits.draw_guided_split`), or
+        :data:`NO_GUIDE` for uniform splits.
 
     Returns
     -------
@@ -300,7 +331,7 @@ def grow_tree(
                     if nodes[node].left == _NOT_SPLIT:
                         nodes = _with_room_for_two(nodes, n_nodes)
                         n_nodes = _split_node(
-                            nodes, n_nodes, node, X, rows, spare, public, path, n_dropped
+                            nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
                         )
                     left = nodes[node].left
                     if left >= 0:
@@ -328,7 +359,9 @@ def grow_tree(
                 first = 0
             if nodes[node].left == _NOT_SPLIT:
                 nodes = _with_room_for_two(nodes, n_nodes)
-                n_nodes = _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped)
+                n_nodes = _split_node(
+                    nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
+                )
             left = nodes[node].left
             if left < 0:
                 continue
@@ -348,7 +381,7 @@ def grow_tree(
                 if n_right > 0:
                     visits.append((left + 1, first + n_left, n_right))
 
-    return _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped)
+    return _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide)
 
 
 @njit(cache=True, nogil=True)
@@ -359,7 +392,7 @@ def _count_touches(touches, rows, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped):
+def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide):
     """Keep the Heavy nodes and their children, renumbered breadth first, and count the leaves."""
     order = [0]
     kept = 0
@@ -370,7 +403,9 @@ def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_drop
             continue
         if nodes[node].left == _NOT_SPLIT:
             nodes = _with_room_for_two(nodes, n_nodes)
-            n_nodes = _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped)
+            n_nodes = _split_node(
+                nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
+            )
         if nodes[node].left >= 0:
             order.append(nodes[node].left)
             order.append(nodes[node].left + 1)

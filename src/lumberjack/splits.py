@@ -10,6 +10,8 @@ feature, `cut` being a category code); all else, unseen categories included, goe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -54,7 +56,7 @@ def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, cat
     Narrows `lower` and `upper` (shape (n_features,)), which hold the public bounds on entry, and
     marks categories already used by an ancestor in `is_used` (flat, feature f starting at
     ``category_offset[f]``), counting them in `n_used`. A categorical feature whose path took
-    "equals c" is settled, which is recorded as ``upper[f] = -1``.
+    "equals c" is settled, which is recorded as ``upper[f] = -1 - c``.
     """
     child = node
     above = nodes[node].parent
@@ -73,7 +75,7 @@ def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, cat
                 is_used[slot] = True
                 n_used[f] += 1
             if went_left:
-                upper[f] = -1.0
+                upper[f] = -1.0 - cut
         child = above
         above = nodes[above].parent
 
@@ -143,3 +145,203 @@ def draw_uniform_split(
                 return f, float(slot - start)
             position -= 1
     return NO_SPLIT, 0.0
+
+
+@njit(cache=True, nogil=True)
+def _mass_below(cumulative, first, n_bins, position, k):
+    """Released mass of class `k` below a position measured in bins, interpolated within a bin."""
+    if position <= 0.0:
+        return 0.0
+    if position >= n_bins:
+        return cumulative[first + n_bins, k]
+    whole = int(position)
+    low = cumulative[first + whole, k]
+    return low + (position - whole) * (cumulative[first + whole + 1, k] - low)
+
+
+@njit(cache=True, nogil=True)
+def _entropy(mass, total):
+    """Entropy of the class shares `mass` / `total`, in nats."""
+    if total <= 0.0:
+        return 0.0
+    entropy = 0.0
+    for k in range(mass.shape[0]):
+        if mass[k] > 0.0:
+            share = mass[k] / total
+            entropy -= share * math.log(share)
+    return entropy
+
+
+@njit(cache=True, nogil=True)
+def _information_gain(whole, part, rest):
+    """Information gain of cutting class masses `whole` into `part` and what remains, in nats."""
+    total = 0.0
+    inside = 0.0
+    for k in range(whole.shape[0]):
+        rest[k] = max(whole[k] - part[k], 0.0)
+        total += whole[k]
+        inside += part[k]
+    if total <= 0.0 or inside <= 0.0 or inside >= total:
+        return 0.0
+    gain = _entropy(whole, total)
+    gain -= inside / total * _entropy(part, inside)
+    gain -= (total - inside) / total * _entropy(rest, total - inside)
+    return max(gain, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def draw_guided_split(
+    key,
+    n_categories,
+    lower,
+    upper,
+    n_used,
+    is_used,
+    category_offset,
+    n_dropped,
+    guide,
+):
+    """Draw a split that released histograms favour.
+
+    Each feature that is still open proposes the best of a few random cuts by information gain;
+    the feature is then drawn with probability proportional to its gain to the power `sharpness`,
+    or uniformly with probability `exploration` or where no gain is positive. The class masses of
+    a feature inside the node are those of its own histogram restricted to what the path left
+    open, reweighted by what the path says about the classes through the other features (as if
+    features were independent given the class, to the power `path_weight`).
+
+    Parameters
+    ----------
+    key, n_categories, lower, upper, n_used, is_used, category_offset, n_dropped
+        As for :func:`draw_uniform_split`.
+    guide : tuple
+        ``(cumulative, first, n_bins, public_lower, public_upper, n_candidates, sharpness,
+        exploration, path_weight)``: released class masses, cumulated over bins for a numeric feature
+        and one row per category else, feature f starting at row ``first[f]``.
+
+    Returns
+    -------
+    feature : int
+        :data:`NO_SPLIT` when no feature has a candidate left.
+    cut : float
+        Threshold or category code.
+    """
+    (cumulative, first, n_bins, public_lower, public_upper, n_candidates, sharpness,
+     exploration, path_weight) = guide  # fmt: skip
+    n_features = n_categories.shape[0]
+    n_classes = cumulative.shape[1]
+    mass = np.zeros((n_features, n_classes))
+    log_weight = np.zeros(n_classes)
+    for f in range(n_features):
+        start = first[f]
+        if n_categories[f] == 0:
+            if public_upper[f] <= public_lower[f]:
+                continue
+            scale = n_bins[f] / (public_upper[f] - public_lower[f])
+            low = (lower[f] - public_lower[f]) * scale
+            high = (upper[f] - public_lower[f]) * scale
+            for k in range(n_classes):
+                mass[f, k] = _mass_below(cumulative, start, n_bins[f], high, k) - _mass_below(
+                    cumulative, start, n_bins[f], low, k
+                )
+                whole = cumulative[start + n_bins[f], k]
+                if path_weight > 0.0:
+                    log_weight[k] += math.log((mass[f, k] + 1.0) / (whole + 1.0))
+        elif upper[f] >= 0.0:
+            for k in range(n_classes):
+                whole = 0.0
+                for c in range(n_categories[f]):
+                    whole += cumulative[start + c, k]
+                    if not is_used[category_offset[f] + c]:
+                        mass[f, k] += cumulative[start + c, k]
+                if path_weight > 0.0:
+                    log_weight[k] += math.log((mass[f, k] + 1.0) / (whole + 1.0))
+        elif path_weight > 0.0:
+            # Settled: the path took "equals c", recorded as upper = -1 - c.
+            taken = int(-1.0 - upper[f])
+            for k in range(n_classes):
+                whole = 0.0
+                for c in range(n_categories[f]):
+                    whole += cumulative[start + c, k]
+                log_weight[k] += math.log((cumulative[start + taken, k] + 1.0) / (whole + 1.0))
+    heaviest = log_weight.max()
+
+    gains = np.zeros(n_features)
+    cuts = np.zeros(n_features)
+    is_open = np.zeros(n_features, dtype=np.bool_)
+    whole_mass = np.empty(n_classes)
+    part = np.empty(n_classes)
+    rest = np.empty(n_classes)
+    n_open = 0
+    total_gain = 0.0
+    position = 2
+    for f in range(n_features):
+        start = first[f]
+        if n_categories[f] == 0:
+            is_open[f] = lower[f] < upper[f]
+        else:
+            is_open[f] = upper[f] >= 0.0 and n_used[f] < n_categories[f] - n_dropped
+        if not is_open[f]:
+            continue
+        n_open += 1
+        for k in range(n_classes):
+            own = 0.0
+            if path_weight > 0.0:
+                # What this feature's own restriction says is in its masses already.
+                total = 0.0
+                if n_categories[f] == 0:
+                    total = cumulative[start + n_bins[f], k]
+                else:
+                    for c in range(n_categories[f]):
+                        total += cumulative[start + c, k]
+                own = math.log((mass[f, k] + 1.0) / (total + 1.0))
+            whole_mass[k] = mass[f, k] * math.exp(path_weight * (log_weight[k] - own - heaviest))
+        for candidate in range(n_candidates):
+            draw = uniform(key, position)
+            position += 1
+            if n_categories[f] == 0:
+                cut = lower[f] + (upper[f] - lower[f]) * draw
+                scale = n_bins[f] / (public_upper[f] - public_lower[f])
+                low = (lower[f] - public_lower[f]) * scale
+                middle = (cut - public_lower[f]) * scale
+                for k in range(n_classes):
+                    part[k] = _mass_below(cumulative, start, n_bins[f], middle, k) - _mass_below(
+                        cumulative, start, n_bins[f], low, k
+                    )
+            else:
+                n_unused = n_categories[f] - n_dropped - n_used[f]
+                slot = nth_unused(
+                    is_used,
+                    category_offset[f] + n_dropped,
+                    category_offset[f] + n_categories[f],
+                    int(draw * n_unused),
+                )
+                cut = float(slot - category_offset[f])
+                for k in range(n_classes):
+                    part[k] = cumulative[start + int(cut), k]
+            for k in range(n_classes):
+                part[k] = part[k] * whole_mass[k] / mass[f, k] if mass[f, k] > 0.0 else 0.0
+            gain = _information_gain(whole_mass, part, rest)
+            if candidate == 0 or gain > gains[f]:
+                gains[f] = gain
+                cuts[f] = cut
+        gains[f] = gains[f] ** sharpness
+        total_gain += gains[f]
+    if n_open == 0:
+        return NO_SPLIT, 0.0
+    if total_gain <= 0.0 or uniform(key, 0) < exploration:
+        chosen = int(uniform(key, 1) * n_open)
+        for f in range(n_features):
+            if is_open[f]:
+                if chosen == 0:
+                    return f, cuts[f]
+                chosen -= 1
+    target = uniform(key, 1) * total_gain
+    last = NO_SPLIT
+    for f in range(n_features):
+        if is_open[f] and gains[f] > 0.0:
+            last = f
+            target -= gains[f]
+            if target < 0.0:
+                break
+    return last, cuts[last]
