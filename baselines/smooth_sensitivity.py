@@ -88,6 +88,49 @@ def tree_depth(n_numeric: int, n_categorical: int) -> int:
     return min(MAX_DEPTH_WITH_NUMERIC, math.floor(half_seen + 1 + n_categorical / 2))
 
 
+def deal_equal_parts(
+    n_rows: int, n_trees: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Shuffle the rows and give each tree floor(n / T) of them; the rest is left out.
+
+    Parameters
+    ----------
+    n_rows, n_trees : int
+        n and T.
+    rng : numpy.random.Generator
+        Source of the shuffle.
+
+    Returns
+    -------
+    list of ndarray
+        The rows of each tree.
+    """
+    size = n_rows // n_trees
+    return np.split(rng.permutation(n_rows)[: size * n_trees], n_trees)
+
+
+def deal_independently(
+    n_rows: int, n_trees: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Give each row to a uniformly drawn tree, whatever the other rows are.
+
+    Parameters
+    ----------
+    n_rows, n_trees : int
+        n and T.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Returns
+    -------
+    list of ndarray
+        The rows of each tree.
+    """
+    tree = rng.integers(n_trees, size=n_rows)
+    order = np.argsort(tree, kind="stable")
+    return np.split(order, np.searchsorted(tree[order], np.arange(1, n_trees)))
+
+
 def smooth_sensitivity_probabilities(counts: ArrayLike, epsilon: float) -> NDArray[np.float64]:
     """Return the law of a leaf's label in the authors' program.
 
@@ -405,7 +448,9 @@ class SmoothSensitivityClassifier(ClassifierMixin, BaseEstimator):
         n_numeric = int((n_categories == 0).sum())
 
         noise = generator(self.noise_seed, NOISE_STREAM)
-        parts = self._deal_rows(len(rows), noise)
+        # Drawn with the noise: a part that an outsider can work out protects nobody in it.
+        deal = deal_equal_parts if self.mode == "paper" else deal_independently
+        parts = deal(len(rows), n_trees, noise)
         label_noise = draw_generators(noise, n_trees)
 
         self.classes_ = np.arange(self.schema.n_classes)
@@ -539,16 +584,6 @@ class SmoothSensitivityClassifier(ClassifierMixin, BaseEstimator):
                 "domains='schema'."
             )
         return epsilon
-
-    def _deal_rows(self, n_rows: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Return the rows of each tree; drawn with the noise, as both guarantees lean on it."""
-        n_trees = self.n_estimators
-        if self.mode == "paper":
-            size = n_rows // n_trees
-            return np.split(rng.permutation(n_rows)[: size * n_trees], n_trees)
-        tree = rng.integers(n_trees, size=n_rows)
-        order = np.argsort(tree, kind="stable")
-        return np.split(order, np.searchsorted(tree[order], np.arange(1, n_trees)))
 
     def _find_leaves(self, rows: NDArray[np.float64], tree: int) -> NDArray[np.uint64]:
         domains: Domains = self.domains_

@@ -288,32 +288,61 @@ def estimate_nodes_per_tree(
     return total / N_ESTIMATION_WALKS
 
 
+def distinct_rows(
+    bins: NDArray[np.int32], domain_sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the rows that differ, for there may be far fewer of them than rows.
+
+    Parameters
+    ----------
+    bins : ndarray of shape (n_rows, n_features), int32
+        Values -1 to v_a - 1.
+    domain_sizes : ndarray of shape (n_features,), int64
+        Number of values of each feature.
+
+    Returns
+    -------
+    first : ndarray of shape (n_distinct,), int64
+        A row of each kind, kinds in lexicographic order.
+    kind : ndarray of shape (n_rows,), int64
+        Position in `first` of the row's kind.
+    """
+    kind = np.zeros(len(bins), dtype=np.int64)
+    n_kinds = 1
+    for j, size in enumerate(domain_sizes.tolist()):
+        if n_kinds > 2**62 // (size + 1):
+            values, kind = np.unique(kind, return_inverse=True)
+            n_kinds = len(values)
+        kind = kind * (size + 1) + (bins[:, j] + 1)
+        n_kinds *= size + 1
+    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    return first, kind
+
+
 @njit(cache=True, nogil=True)
 def count_in_leaves(
     bins: NDArray[np.int32],
-    labels: NDArray[np.int64],
+    class_counts: NDArray[np.int64],
     feature: NDArray[np.int32],
     first_child: NDArray[np.int64],
-    n_classes: int,
 ) -> NDArray[np.int64]:
     """Count the rows of each class in each leaf.
 
     Parameters
     ----------
-    bins : ndarray of shape (n_rows, n_features), int32
+    bins : ndarray of shape (n_distinct, n_features), int32
         Values 0 to v_a - 1; a negative value ends the row's way, and it is counted nowhere.
-    labels : ndarray of shape (n_rows,), int64
-        Class codes.
+    class_counts : ndarray of shape (n_distinct, n_classes), int64
+        How many rows of each class there are of each kind.
     feature, first_child : ndarray of shape (n_nodes,)
         As :func:`grow_tree` gives them.
-    n_classes : int
-        Number of classes.
 
     Returns
     -------
     ndarray of shape (n_nodes, n_classes), int64
         0 for inner nodes.
     """
+    n_classes = class_counts.shape[1]
     counts = np.zeros((len(feature), n_classes), dtype=np.int64)
     for i in range(len(bins)):
         node = np.int64(0)
@@ -323,7 +352,8 @@ def count_in_leaves(
                 break
             node = first_child[node] + value
         if feature[node] < 0:
-            counts[node, labels[i]] += 1
+            for k in range(n_classes):
+                counts[node, k] += class_counts[i, k]
     return counts
 
 
@@ -783,8 +813,11 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
             binned_schema(self.schema, self.n_bins), self.domains, binned, labels
         )
         bins = domains.recode(binned).astype(np.int32)
-        labels = np.searchsorted(domains.classes, labels)
         sizes, n_classes = domains.n_categories, len(domains.classes)
+        first, kind = distinct_rows(bins, sizes)
+        class_counts = np.zeros((len(first), n_classes), dtype=np.int64)
+        np.add.at(class_counts, (kind, np.searchsorted(domains.classes, labels)), 1)
+        bins = bins[first]
 
         noise = generator(self.noise_seed, NOISE_STREAM)
         n_rows, counting_epsilon = self._rows_to_plan_for(len(rows), epsilon, noise)
@@ -800,7 +833,7 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
             feature, first_child, parent, level = grow_tree(
                 keys[tree], roots[tree], sizes, float(n_rows), plan.min_support
             )
-            counts = count_in_leaves(bins, labels, feature, first_child, n_classes)
+            counts = count_in_leaves(bins, class_counts, feature, first_child)
             is_leaf = feature < 0
             laplace = count_noise[tree].laplace(
                 scale=1 / plan.epsilon_per_tree, size=(int(is_leaf.sum()), n_classes)
