@@ -207,7 +207,7 @@ def test_two_at_once_fetch_once(small_adult, data_dir, server):
 def test_a_data_folder_that_cannot_be_written_is_one_clear_error(small_adult, tmp_path, server):
     server.files["/adult.zip"] = zipped(small_adult)
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DatasetError, match="cannot write to .*file.*LUMBERJACK_DATA"):
+    with pytest.raises(DatasetError, match=r"cannot write to .*file.*LUMBERJACK_DATA"):
         datasets.load({**CONFIG, "data_dir": str(tmp_path / "file")})
 
 

@@ -61,9 +61,14 @@ def test_remembered_checksum_follows_a_change_of_a_large_file(tmp_path, monkeypa
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
     path = tmp_path / "new" / "file.csv"
-    with pytest.raises(KeyboardInterrupt), atomic_file(path) as handle:
-        handle.write(b"half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with atomic_file(path) as handle:
+            handle.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(path.parent.iterdir()) == []
     with atomic_file(path) as handle:
         handle.write(b"whole")

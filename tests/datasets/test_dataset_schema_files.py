@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from lumberjack.schema import CategoricalFeature, FeatureSchema
+from lumberjack_bench.datasets import DatasetError
+from lumberjack_bench.datasets.schema_files import built_in_schemas, read_schema
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "n_categorical"),
+    [
+        # Table 1 of the paper.
+        ("adult", 14, 8),
+        ("acs_income", 10, 4),
+        ("acs_employment", 16, 10),
+        ("acs_public_coverage", 19, 10),
+        ("acs_travel_time", 16, 7),
+    ],
+)
+def test_the_schemas_that_come_with_the_package_have_the_paper_s_counts(
+    name, n_features, n_categorical
+):
+    schema = read_schema(name)
+    assert schema.n_features == n_features
+    assert sum(isinstance(f, CategoricalFeature) for f in schema.features) == n_categorical
+    assert schema.n_classes == 2
+    assert schema.name == name
+    assert schema.citation
+
+
+def test_there_are_no_other_schemas():
+    assert built_in_schemas() == [
+        "acs_employment",
+        "acs_income",
+        "acs_public_coverage",
+        "acs_travel_time",
+        "adult",
+    ]
+
+
+@pytest.mark.parametrize("name", built_in_schemas())
+def test_a_schema_file_says_what_its_plain_form_says(name):
+    schema = read_schema(name)
+    assert FeatureSchema.from_dict(schema.to_dict()) == schema
+
+
+def test_words_of_yaml_that_are_somebody_s_categories_stay_words(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "label: y\n"
+        "classes: [yes, no]\n"
+        "features:\n"
+        "  - {name: x, categories: [on, off, 2018-01-02, 12:30, 010, 1_000, 1e3, 7, true, N]}\n"
+        "  - {name: z, numeric: [-1e-3, +2.5E2]}\n"
+    )
+    schema = read_schema(path)
+    assert schema.classes == ("yes", "no")
+    feature = schema.features[0]
+    assert isinstance(feature, CategoricalFeature)
+    assert feature.categories == (
+        "on", "off", "2018-01-02", "12:30", "010", "1_000", 1000.0, 7, True, "N",
+    )  # fmt: skip
+    assert (schema.lower[1], schema.upper[1]) == (-0.001, 250.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1", "not a YAML file"),
+        ("- a\n- b\n", "expected keys"),
+        ("", "expected keys"),
+        ("features: []\nclasses: [0, 1]\n", "at least one feature"),
+        ("features: [{name: x, numeric: [2, 1]}]\nclasses: [0, 1]\n", "bounds are reversed"),
+        ("features: [{name: x, numeric: [a, b]}]\nclasses: [0, 1]\n", "must be a finite number"),
+        ("features: [{name: x, range: [1, 2]}]\nclasses: [0, 1]\n", "unknown keys"),
+        ("features: [{name: x, categories: 3}]\nclasses: [0, 1]\n", "schema"),
+        ("features: [{name: x, categories: [[1]]}]\nclasses: [0, 1]\n", "schema"),
+    ],
+)
+def test_a_wrong_schema_file_is_refused_with_its_name(tmp_path, text, message):
+    path = tmp_path / "größe.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DatasetError, match=rf"größe\.yaml.*{message}|{message}.*größe"):
+        read_schema(path)

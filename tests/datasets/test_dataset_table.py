@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lumberjack_bench import datasets
+from lumberjack_bench.datasets import DatasetError
+
+SCHEMA = """\
+name: fruit
+label: kind
+classes: [apple, pear]
+features:
+  - {name: weight, numeric: [0, 500]}
+  - {name: sugar, numeric: [0, 1]}
+  - {name: colour, categories: [red, yes, no, grün, "01"]}
+"""
+
+ROWS = """\
+weight,note,colour,kind,sugar
+100,a,red,apple,0.25
+200,b,no,pear,0.5
+900,c,grün,pear,0.1
+50,d,01,apple,1
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Write a table and a schema into a folder with a non-ASCII name; return the config."""
+    folder = tmp_path / "Daten äöü 数据"
+    folder.mkdir()
+
+    def config(
+        rows: str | pd.DataFrame, text: str = SCHEMA, /, **changes: object
+    ) -> dict[str, object]:
+        (folder / "schéma.yaml").write_text(text, encoding="utf-8")
+        if isinstance(rows, str):
+            path = folder / "früchte.csv"
+            path.write_text(rows, encoding="utf-8")
+        else:
+            path = folder / "früchte.parquet"
+            rows.to_parquet(path)
+        return {
+            "name": "fruit",
+            "kind": "table",
+            "path": str(path),
+            "schema": str(folder / "schéma.yaml"),
+            **changes,
+        }
+
+    return config
+
+
+def test_a_csv_is_checked_clipped_and_coded_by_its_schema(write):
+    loaded = datasets.load(write(ROWS))
+    assert list(loaded.X.columns) == ["weight", "sugar", "colour"]
+    assert loaded.X["weight"].tolist() == [100, 200, 500, 50]
+    assert loaded.y.tolist() == [0, 1, 1, 0]
+    values, counts = loaded.encoded()
+    # red 0, no 2, grün 3, 01 4
+    expected = [[100, 0.25, 0], [200, 0.5, 2], [500, 0.1, 3], [50, 1, 4]]
+    np.testing.assert_array_equal(values, expected)
+    assert dict(counts.clipped) == {"weight": 1}
+    assert loaded.source.file == "früchte.csv"
+
+
+def test_a_parquet_file_gives_the_same_as_the_csv(write):
+    rows = pd.DataFrame(
+        {
+            "weight": [100, 200, 900, 50],
+            "colour": pd.Categorical(["red", "no", "grün", "01"]),
+            "kind": ["apple", "pear", "pear", "apple"],
+            "sugar": [0.25, 0.5, 0.1, 1],
+        }
+    )
+    from_parquet = datasets.load(write(rows))
+    from_csv = datasets.load(write(ROWS))
+    pd.testing.assert_frame_equal(from_parquet.X, from_csv.X)
+    np.testing.assert_array_equal(from_parquet.y, from_csv.y)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "values", "dtype"),
+    [
+        ("[0, 100]", "1 2 3", np.int8),
+        ("[0, 255]", "1 2 3", np.uint8),
+        ("[-1, 255]", "1 2 3", np.int16),
+        ("[0, 65535]", "1 2 3", np.uint16),
+        ("[0, 100000]", "1 2 3", np.int32),
+        ("[0, 3000000000]", "1 2 3", np.uint32),
+        ("[-1, 3000000000]", "1 2 3", np.int64),
+        ("[0, 1]", "0.5 0.25 0.75", np.float32),
+        ("[0, 1]", "0.1 0.2 0.3", np.float64),
+        ("[0.5, 100]", "0 2 3", np.float32),  # 0 is clipped to 0.5
+    ],
+)
+def test_numbers_are_held_in_the_smallest_type_that_loses_nothing(write, bounds, values, dtype):
+    schema = f"label: y\nclasses: [0, 1]\nfeatures: [{{name: x, numeric: {bounds}}}]\n"
+    rows = "x,y\n" + "".join(f"{x},{i % 2}\n" for i, x in enumerate(values.split()))
+    loaded = datasets.load(write(rows, schema))
+    assert loaded.X["x"].dtype == dtype
+    given = np.array(values.split(), dtype=float)
+    lower, upper = loaded.schema.lower[0], loaded.schema.upper[0]
+    np.testing.assert_array_equal(loaded.encoded()[0][:, 0], np.clip(given, lower, upper))
+
+
+@pytest.mark.parametrize(
+    ("classes", "spelled"),
+    [
+        ("[0, 1]", "0 1 1"),
+        ("[0, 1]", "0.0 1.0 1"),
+        ("[false, true]", "False True true"),
+        ("[no, yes]", "no yes yes"),
+        ("['0', '1']", "0 1 1"),
+        ("[0.5, 1.5]", "0.5 1.5 1.50"),
+    ],
+)
+def test_text_in_a_csv_spells_numbers_and_truth_values(write, classes, spelled):
+    schema = f"label: y\nclasses: {classes}\nfeatures: [{{name: x, numeric: [0, 9]}}]\n"
+    rows = "x,y\n" + "".join(f"1,{label}\n" for label in spelled.split())
+    assert datasets.load(write(rows, schema)).y.tolist() == [0, 1, 1]
+
+
+def test_numbers_in_a_parquet_file_match_categories_written_as_text(write):
+    schema = "label: y\nclasses: ['0', '1']\nfeatures: [{name: x, categories: ['1', '2']}]\n"
+    rows = pd.DataFrame({"x": [1.0, 2.0, 1.0], "y": [True, False, True]})
+    with pytest.raises(
+        DatasetError, match=r"label column 'y' holds \[True, False\] in 3 of 3 rows"
+    ):
+        datasets.load(write(rows, schema))
+    rows["y"] = [1, 0, 1]
+    loaded = datasets.load(write(rows, schema))
+    assert loaded.y.tolist() == [1, 0, 1]
+    assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
+
+
+def test_missing_entries_take_the_public_fill_value(write):
+    schema = SCHEMA.replace("[0, 500]", "[0, 500], fill: 7").replace('"01"]', '"01"], fill: red')
+    rows = ROWS.replace("100,", ",").replace("grün", "NA")
+    loaded = datasets.load(write(rows, schema))
+    assert loaded.X["weight"].isna().tolist() == [True, False, False, False]
+    assert loaded.X["colour"].isna().tolist() == [False, False, True, False]
+    values, counts = loaded.encoded()
+    assert values[0, 0] == 7
+    assert values[2, 2] == 0
+    assert dict(counts.filled) == {"weight": 1, "colour": 1}
+
+
+def test_the_texts_that_mean_missing_can_be_chosen(write):
+    schema = SCHEMA.replace('"01"]', '"01"], fill: red')
+    rows = ROWS.replace("grün", "-9")
+    loaded = datasets.load(write(rows, schema, missing_texts=["-9"]))
+    assert dict(loaded.counts.filled) == {"colour": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("200,", "heavy,", r"'weight' is numeric .* but holds 'heavy' in 1 of 4 rows"),
+        ("200,", ",", r"'weight' has no value in 1 of 4 rows and the schema has no fill"),
+        ("200,", "inf,", r"'weight' has no value in 1 of 4 rows"),
+        ("grün", "blue", r"'colour' holds 'blue' in 1 of 4 rows, .* 5 categories"),
+        ("pear", "plum", r"'kind' holds 'plum' in 2 of 4 rows, .* classes \['apple', 'pear'\]"),
+        (",pear", ",", r"'kind' has no value in 2 of 4 rows"),
+        ("pear", "apple", r"'kind' has only one class: all 4 rows are 'apple'"),
+        ("sugar", "salt", r"missing columns \['sugar'\]"),
+        ("note", "colour", r"duplicate columns \['colour'\]"),
+        ("200,b,no,pear,0.5", "200,b,no", r"has 3 fields, but there are 5 columns"),
+        ("200,b,no,pear,0.5", "200,b,no,pear,0.5,7", r"has 6 fields, but there are 5 columns"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_in_one_line(write, old, new, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        datasets.load(write(ROWS.replace(old, new)))
+    assert "\n" not in str(caught.value)
+    assert caught.value.dataset_name == "fruit"
+
+
+def test_bounds_that_no_row_meets_are_refused(write):
+    with pytest.raises(DatasetError, match=r"'weight' lies outside .*\[0, 10\] in all 4 rows"):
+        datasets.load(write(ROWS, SCHEMA.replace("[0, 500]", "[0, 10]")))
+
+
+def test_unlisted_categories_go_the_rest_way_when_asked(write):
+    loaded = datasets.load(write(ROWS.replace("grün", "blue"), unlisted="rest"))
+    assert dict(loaded.counts.unseen) == {"colour": 1}
+    assert loaded.encoded()[0][:, 2].tolist() == [0, 2, -1, 4]
+    # The same from the cache.
+    again = datasets.load(write(ROWS.replace("grün", "blue"), unlisted="rest"))
+    assert again.encoded()[0][:, 2].tolist() == [0, 2, -1, 4]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"path": None}, r"dataset\.path=FILE"),
+        ({"path": "/no/such.csv"}, "no file /no/such.csv"),
+        ({"schema": None}, r"dataset\.schema=FILE"),
+        ({"schema": "nosuch"}, "no file nosuch.*adult"),
+        ({"unlisted": "maybe"}, "unlisted must be 'error' or 'rest'"),
+        ({"kind": "excel"}, "kind must be one of"),
+        ({"name": ""}, "needs a name"),
+    ],
+)
+def test_a_wrong_setting_is_refused(write, changes, message):
+    with pytest.raises(DatasetError, match=message):
+        datasets.load(write(ROWS, **changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", b"x", "must be a csv or parquet file"),
+        ("a.parquet", b"PAR1 not really", "not a whole parquet file"),
+        ("a.parquet", b"", "not a whole parquet file"),
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"weight,sugar,colour,kind\n", "no rows"),
+        ("a.csv", "weight,sugar,colour,kind\n1,1,gr\xfcn,pear\n".encode("latin-1"), "UTF"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(write, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        datasets.load(write(ROWS, path=str(tmp_path / name)))
+
+
+def test_a_parquet_file_with_duplicate_columns_is_refused(write, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [pa.array([1, 2])] * 4 + [pa.array(["apple", "pear"])]
+    names = ["weight", "sugar", "colour", "weight", "kind"]
+    pq.write_table(pa.table(columns, names=names), tmp_path / "a.parquet")
+    with pytest.raises(DatasetError, match=r"columns appear more than once: \['weight'\]"):
+        datasets.load(write(ROWS, path=str(tmp_path / "a.parquet")))
+
+
+def test_a_column_of_times_is_no_numeric_feature(write):
+    rows = pd.DataFrame(
+        {
+            "weight": pd.to_datetime(["2020-01-01", "2020-01-02"]),
+            "sugar": [0.1, 0.2],
+            "colour": ["red", "no"],
+            "kind": ["apple", "pear"],
+        }
+    )
+    with pytest.raises(DatasetError, match=r"'weight' is numeric .* has type timestamp"):
+        datasets.load(write(rows))
+
+
+def test_identity_follows_table_schema_and_settings_but_not_the_place(write, tmp_path):
+    first = datasets.identity(write(ROWS))
+    assert datasets.identity(write(ROWS)) == first
+    (tmp_path / "elsewhere.csv").write_text(ROWS, encoding="utf-8")
+    assert datasets.identity(write(ROWS, path=str(tmp_path / "elsewhere.csv"))) == first
+    assert datasets.identity(write(ROWS.replace("100", "101"))) != first
+    assert datasets.identity(write(ROWS, SCHEMA.replace("500", "501"))) != first
+    assert datasets.identity(write(ROWS, unlisted="rest")) != first
