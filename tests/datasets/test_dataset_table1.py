@@ -112,7 +112,7 @@ def test_loading_keeps_errors_in_their_place_and_gives_settings_to_those_that_ha
     monkeypatch.setattr(module, "load", load)
     loaded = load_table1([f"stand_in_dir={tmp_path}", "data_dir=d"])
     assert [config["name"] for config in asked] == list(PAPER)
-    assert "stand_in_dir" not in asked[0]
+    assert "points_seed" not in asked[0]
     assert asked[1]["stand_in_dir"] == str(tmp_path)
     assert [config["data_dir"] for config in asked] == ["d"] * 5
     assert isinstance(loaded[0], Dataset)
