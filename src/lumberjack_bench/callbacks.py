@@ -20,7 +20,7 @@ from lumberjack_bench.methods import check_target
 from lumberjack_bench.runs.execute import Outcome
 from lumberjack_bench.runs.plan import Plan, PlannedRun, expand_sweep, unique
 from lumberjack_bench.runs.provenance import available_cores
-from lumberjack_bench.runs.sweep import Sweep, limit_threads, status_text
+from lumberjack_bench.runs.sweep import Sweep, limit_threads, redo, status_text
 
 # Our launcher settings bear the names of the plugins' own on purpose (hydra/launcher=joblib); Hydra
 # then checks them against the plugin's schema, and says in every process that it once meant not to.
@@ -93,6 +93,8 @@ class RunLifecycle(Callback):
         if self._intent == "status":
             print(status_text(plan, settings, n_workers))
             raise Abort(0)
+        if self._intent == "redo":
+            raise Abort(redo(str(self._redo), plan, settings))
         _divide_threads(config, n_workers)
         self._open(Sweep(plan, settings, n_workers))
 

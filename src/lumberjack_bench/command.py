@@ -16,19 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException, OverrideParseException
-from omegaconf import DictConfig
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from lumberjack_bench.callbacks import Abort, close_interrupted
+from lumberjack_bench.cards import card_of, cards_text
 from lumberjack_bench.config import (
     ConfigError,
-    known_settings,
     read_run,
     read_settings,
     register_schema,
     suggest,
+    unknown_setting,
 )
 from lumberjack_bench.methods import MethodError
 from lumberjack_bench.runs.execute import Interrupted, Outcome, execute
@@ -85,6 +87,9 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     signal.signal(signal.SIGTERM, _stop)
     register_schema()
     try:
+        if "--cards" in arguments:
+            _print_cards([text for text in arguments if text != "--cards"], conf_dir)
+            return 0
         sys.argv[1:] = _translate(arguments)
         hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
     except Abort as end:
@@ -118,7 +123,7 @@ def one_line(error: BaseException) -> str:
     for pattern, say in _HYDRA_MESSAGES:
         if match := re.search(pattern, f"{text}\n{cause}", flags=re.DOTALL):
             return say(match)
-    return " ".join(f"{text} {cause}".split())
+    return " ".join(f"{text} {cause}".partition("See https://")[0].split())
 
 
 def _tracker(settings: Any) -> Tracker:
@@ -139,21 +144,51 @@ def _stop(*_: Any) -> None:
 
 def _translate(arguments: Sequence[str]) -> list[str]:
     """Turn our own flags into overrides, and name the sweep."""
-    translated, flags = [], set()
+    translated: list[str] = []
     waiting = list(arguments)
+    intents = []
     while waiting:
         argument = waiting.pop(0)
         if argument == "--status":
-            flags.add("status")
-            translated.append("hydra.callbacks.lifecycle.intent=status")
+            intents.append("status")
+        elif argument == "--redo" or argument.startswith("--redo="):
+            intents.append("redo")
+            run_hash = argument.partition("=")[2] or (waiting.pop(0) if waiting else "")
+            if not re.fullmatch(r"[0-9a-f]{4,}", run_hash):
+                raise ConfigError(
+                    f"--redo needs the hash of a run (at least 4 digits), got {run_hash!r}. "
+                    "--status and results.csv list the hashes."
+                )
+            translated.append(f"hydra.callbacks.lifecycle.redo='{run_hash}'")
         else:
             translated.append(argument)
-    if "status" in flags and not {"-m", "--multirun"} & set(translated):
-        translated.insert(0, "-m")
+    if len(intents) > 1:
+        raise ConfigError("give only one of --status and --redo.")
+    if intents:
+        translated.append(f"hydra.callbacks.lifecycle.intent={intents[0]}")
+        if not {"-m", "--multirun"} & set(translated):
+            translated.insert(0, "-m")
     if not any(argument.startswith("sweep_id=") for argument in translated):
         now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         translated.append(f"sweep_id={now}_{os.getpid()}")
     return translated
+
+
+def _print_cards(overrides: Sequence[str], conf_dir: Path) -> None:
+    """Print the card of every method, at the given eps and delta."""
+    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        chosen = [text for text in overrides if text.startswith("method=")]
+        names = chosen[0].partition("=")[2].split(",") if chosen else None
+        rest = [text for text in overrides if text not in chosen]
+        cards = []
+        for name in names or loader.get_group_options("method"):
+            config = hydra.compose("config", [f"method={name}", *rest])
+            method = OmegaConf.to_container(config.method, resolve=True)
+            allowed = list(config.allow_targets)
+            card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
+            cards.append((name, card))
+    print(cards_text(cards))
 
 
 def _report(error: Exception, wants_traceback: bool) -> int:
@@ -167,8 +202,6 @@ def _report(error: Exception, wants_traceback: bool) -> int:
 
 def _unknown_setting(match: re.Match[str]) -> str:
     name = match["name"]
-    if name in known_settings():
-        return f"'{name}' is there already; write {name}=VALUE without the +."
     head = name.rsplit(".", 1)
     if len(head) == 2 and head[0] == "method.params":
         return (
@@ -179,15 +212,12 @@ def _unknown_setting(match: re.Match[str]) -> str:
         return (
             f"there is no setting '{head[1]}' in '{head[0]}'; `python run.py --cfg job` lists all."
         )
-    return (
-        f"there is no setting '{name}'{suggest(name, [*known_settings(), 'experiment'])} "
-        f"Settings: {', '.join(known_settings())}."
-    )
+    return unknown_setting(name)
 
 
 def _missing_option(match: re.Match[str]) -> str:
     group, name = match["group"], match["name"]
-    options = re.findall(r"\t(\S+)", match["rest"])
+    options = re.findall(r"\t(\S+)", match["rest"].partition("search path")[0])
     return (
         f"there is no {group} '{name}'{suggest(name, options)} "
         f"There are: {', '.join(options) or 'none'}."
@@ -195,10 +225,10 @@ def _missing_option(match: re.Match[str]) -> str:
 
 
 def _wrong_type(match: re.Match[str]) -> str:
-    kinds = {"Float": "a number", "Integer": "a whole number", "Boolean": "true or false"}
-    wanted = kinds.get(match["kind"], match["kind"])
-    return f"{match['key']} must be {wanted}, got '{match['value']}'."
+    return f"{match['key']} must be {_KINDS[match['kind'].lower()]}, got '{match['value']}'."
 
+
+_KINDS = {"float": "a number", "integer": "a whole number", "bool": "true or false"}
 
 _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
@@ -206,15 +236,22 @@ _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"'{m['override']}' lists several values; add -m to sweep over them.",
     ),
     (
-        r"merging override \+*(?P<key>[\w.]+)=.*?[Vv]alue '(?P<value>[^']*)'.*?(?:converted to|type) "
-        r"(?P<kind>Float|Integer|Boolean)",
+        r"merging override \+*(?P<key>[\w.]+)=.*?[Vv]alue '(?P<value>[^']*)'.*?"
+        r"(?:converted to|not a valid) (?P<kind>Float|Integer|bool)",
         _wrong_type,
     ),
     (
-        r"In '(?P<parent>[^']*)': Could not find '(?P<group>[^']+)/(?P<name>[^/']+)'(?P<rest>.*)",
+        r"merging override \+*(?P<key>[\w.]+)=.*is not Optional",
+        lambda m: f"{m['key']} must have a value, got null.",
+    ),
+    (
+        r"Error parsing override '(?P<override>.*?)'\s+missing EQUAL",
+        lambda m: f"{m['override']!r} is not of the form NAME=VALUE.",
+    ),
+    (
+        r"Could not find '(?P<group>[^']+)/(?P<name>[^/']*)'(?P<rest>.*)",
         _missing_option,
     ),
-    (r"Could not find '(?P<group>[^']+)/(?P<name>[^/']+)'(?P<rest>.*)", _missing_option),
     (
         r"Could not override '(?P<group>[\w/]+)'.*No match in the defaults list",
         lambda m: f"'{m['group']}' is not chosen by default; write +{m['group']}=NAME.",
@@ -225,5 +262,3 @@ _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         _unknown_setting,
     ),
 )
-
-__all__ = ["OverrideParseException", "job", "main", "one_line"]

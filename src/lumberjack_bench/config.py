@@ -134,18 +134,8 @@ def register_schema() -> None:
     ConfigStore.instance().store(name="bench_schema", node=BenchConfig)
 
 
-def known_settings() -> list[str]:
-    """Return the names of all settings at the top level.
-
-    Returns
-    -------
-    list of str
-    """
-    return [f.name for f in fields(BenchConfig)]
-
-
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name that was probably meant.
+    """Return the end of a sentence, with a hint at the known name that was probably meant.
 
     Parameters
     ----------
@@ -157,13 +147,30 @@ def suggest(word: str, known: Iterable[str]) -> str:
     Returns
     -------
     str
-        ``"; did you mean 'x'?"`` or nothing.
+        ``"; did you mean 'x'?"``, or a full stop.
     """
     known = list(known)
-    meant = SYNONYMS.get(word) if SYNONYMS.get(word) in known else None
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    guess = meant or (close[0] if close else None)
-    return f"; did you mean '{guess}'?" if guess else ""
+    guess = SYNONYMS[word] if SYNONYMS.get(word) in known else next(iter(close), None)
+    return f"; did you mean '{guess}'?" if guess else "."
+
+
+def unknown_setting(name: str) -> str:
+    """Say that there is no such setting, and which there are.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    known = [f.name for f in fields(BenchConfig)]
+    hint = suggest(name, [*known, "experiment"])
+    return f"there is no setting '{name}'{hint} Settings: {', '.join(known)}."
 
 
 def read_run(config: DictConfig | Mapping[str, Any]) -> RunConfig:
@@ -209,7 +216,7 @@ def read_run(config: DictConfig | Mapping[str, Any]) -> RunConfig:
         dataset["data_dir"] = values["data_dir"]
     return RunConfig(
         dataset=dataset,
-        dataset_identity=_dataset_identity(json.dumps(dataset, sort_keys=True)),
+        dataset_identity=dataset_identity(dataset),
         method={k: v for k, v in method.items() if k != "by_dataset"},
         eps=float(eps) if is_private else math.inf,
         delta=float(delta) if is_private else 0.0,
@@ -235,6 +242,10 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
     ConfigError
         When a value is out of range.
     """
+    # A leading + on the command line adds a key without asking the schema.
+    for name in config:
+        if name != "hydra" and name not in {f.name for f in fields(BenchConfig)}:
+            raise ConfigError(unknown_setting(str(name)))
     values = _plain(config, skip=("method", "dataset"))
     tracking = dict(values["tracking"])
     if tracking["kind"] not in ("sqlite", "server", "none"):
@@ -261,6 +272,26 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
         n_workers=int(values["n_workers"]),
         allow_targets=tuple(values["allow_targets"]),
     )
+
+
+def dataset_identity(dataset: Mapping[str, Any]) -> str:
+    """Return what determines the rows of a data set now.
+
+    Parameters
+    ----------
+    dataset : mapping
+        The ``dataset`` part of a configuration.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ConfigError
+        When the data set's own configuration is wrong.
+    """
+    return _dataset_identity(json.dumps(dataset, sort_keys=True))
 
 
 @functools.cache

@@ -247,7 +247,7 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
             title = f"{name} {variant}" if has_variants else name
             shown = [str(cells.get(eps, cells.get(math.inf, ""))) for eps in columns]
             body.append([title, *(shown or [str(cells[math.inf])])])
-        lines += _aligned([header, *body]) + [""]
+        lines += [*_aligned([header, *body]), ""]
     return "\n".join(lines[:-1])
 
 

@@ -180,16 +180,20 @@ class MlflowTracker:
         """
         try:
             experiment_id = self._context.get("experiment_id") or self._experiment_id()
-            shown = {
-                (run.data.tags.get("run_hash"), run.data.tags.get("started"))
-                for run in self._search(experiment_id, "tags.complete = 'true'")
-            }
-            added = 0
-            for result in results:
-                if (result["run_hash"], result["started"]) not in shown:
-                    self._show(self._create(experiment_id, result["run"], result), result)
-                    added += 1
-            return added
+            current = {result["run_hash"]: result for result in results}
+            missing = dict(current)
+            for run in self._search(experiment_id, "tags.complete = 'true'"):
+                run_hash, started = run.data.tags.get("run_hash"), run.data.tags.get("started")
+                if run_hash not in current:
+                    continue
+                if started == current[run_hash]["started"] and run_hash in missing:
+                    del missing[run_hash]
+                else:
+                    # A run that was done again: only its last result counts.
+                    self._client.set_tag(run.info.run_id, "complete", "superseded")
+            for result in missing.values():
+                self._show(self._create(experiment_id, result["run"], result), result)
+            return len(missing)
         except Exception as error:
             raise TrackingError(self._explain(error)) from error
 

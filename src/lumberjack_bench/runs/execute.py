@@ -91,7 +91,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class LoadedRows:
     """A data set in the form that methods take."""
 
     X: NDArray[np.float64]
@@ -227,7 +227,7 @@ def _measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
 
 
 def _repeat(
-    run: RunConfig, data: _Prepared, build: Callable[..., Any], repetition: int
+    run: RunConfig, data: LoadedRows, build: Callable[..., Any], repetition: int
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -275,14 +275,24 @@ def _repeat(
 
 
 @functools.lru_cache(maxsize=1)
-def load_rows(dataset: str) -> _Prepared:
-    # Jobs of one worker come in the order of the sweep, so the last data set is the one to keep.
+def load_rows(dataset: str) -> LoadedRows:
+    """Load a data set, and keep the last one: jobs of a worker mostly share it.
+
+    Parameters
+    ----------
+    dataset : str
+        The ``dataset`` part of a run, as JSON.
+
+    Returns
+    -------
+    LoadedRows
+    """
     from lumberjack_bench import datasets
 
     loaded = datasets.load(json.loads(dataset))
     X, _ = loaded.encoded()
     source = {**asdict(loaded.source), "label": loaded.source.label}
-    return _Prepared(X, loaded.y.astype("int64"), loaded.schema.coded(), source)
+    return LoadedRows(X, loaded.y.astype("int64"), loaded.schema.coded(), source)
 
 
 def _check_predictions(

@@ -133,12 +133,16 @@ def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
 
 
 def seconds_left(
-    pending: Sequence[RunConfig], history: Iterable[dict[str, Any]], n_workers: int
+    pending: Sequence[RunConfig],
+    history: Iterable[dict[str, Any]],
+    n_workers: int,
+    *,
+    is_rough: bool = False,
 ) -> float | None:
     """Estimate how long runs will take, from results of runs like them.
 
     A run is taken to last as long as finished ones of its method on its data set did on average,
-    else as those of its method, else as any.
+    else as those of its method.
 
     Parameters
     ----------
@@ -148,6 +152,8 @@ def seconds_left(
         Finished results.
     n_workers : int
         Runs at a time.
+    is_rough : bool
+        Whether a run of a method never seen may be taken to last as long as any other.
 
     Returns
     -------
@@ -161,12 +167,12 @@ def seconds_left(
         for key in _likeness(run["dataset"]["name"], run["method"]["name"]):
             total, count = sums.get(key, (0.0, 0))
             sums[key] = (total + per_repeat, count + 1)
-    if not sums:
-        return 0.0 if not pending else None
     left, longest = 0.0, 0.0
     for run in pending:
         keys = _likeness(run.dataset["name"], run.method["name"])
-        total, count = next(sums[key] for key in keys if key in sums)
+        total, count = next((sums[k] for k in keys if k in sums and (k or is_rough)), (0.0, 0))
+        if not count:
+            return None
         seconds = total / count * run.n_repeats
         left, longest = left + seconds, max(longest, seconds)
     return max(left / n_workers, longest)

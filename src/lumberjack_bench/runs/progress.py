@@ -100,7 +100,9 @@ class Progress:
         return None
 
     def _rest(self) -> str:
-        left = seconds_left(list(self._left.values()), self._history, self._n_workers)
+        left = seconds_left(
+            list(self._left.values()), self._history, self._n_workers, is_rough=True
+        )
         return f"; about {format_seconds(left)} left" if left and self._left else ""
 
     def _watch(self) -> None:

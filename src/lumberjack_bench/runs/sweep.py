@@ -6,16 +6,18 @@ Hydra starts the jobs in between; see :mod:`lumberjack_bench.callbacks`.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from lumberjack_bench.config import ConfigError, Settings
+from lumberjack_bench.config import ConfigError, Settings, dataset_identity
 from lumberjack_bench.results import accuracy_table, write_table
-from lumberjack_bench.runs.execute import Outcome, load_rows
+from lumberjack_bench.runs.execute import Outcome, execute, load_rows
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Plan, PlannedRun, format_seconds, seconds_left
 from lumberjack_bench.runs.progress import Progress
@@ -267,12 +269,68 @@ def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
     time_left = (
         "nothing left to do"
         if not pending
-        else "time left unknown (no run like these is done yet)"
+        else "time left unknown (some method has no finished run yet)"
         if left is None
         else f"about {format_seconds(left)} left with {n_workers} at a time"
     )
     lines.append(f"{len(plan.runs)} runs: {total}; {time_left}.")
     return "\n".join(lines)
+
+
+def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
+    """Do one run again, here and now, whether or not it has a result.
+
+    Parameters
+    ----------
+    run_hash : str
+        Hash of the run, or its first digits.
+    plan : Plan
+        Where to look for it first; then the results folder is searched.
+    settings : Settings
+        Where and how.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such run, or it can no longer be done as it was.
+    """
+    store = ResultStore(settings.results_dir)
+    known = {planned.run.hash: planned.run for planned in plan.runs}
+    for record in (*store.results(), *store.failures()):
+        known.setdefault(record["run_hash"], RunConfig(**record["run"]))
+    found = [run for name, run in known.items() if name.startswith(run_hash)]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status and "
+            f"{settings.results_dir / 'results.csv'} list the hashes."
+        )
+    run = found[0]
+    now = RunConfig(**{**run.to_dict(), "dataset_identity": dataset_identity(run.dataset)})
+    if now.hash != run_hash and not now.hash.startswith(run_hash):
+        raise ConfigError(
+            f"the data of run {run.hash} ({run}) changed since, or the format of results did; it "
+            "cannot be done again as it was. Run it anew with its settings."
+        )
+    forced = replace(settings, is_forced=True)
+    sweep = Sweep(Plan((PlannedRun(run),)), forced, n_workers=1)
+    sweep.open()
+    try:
+        log_file = settings.sweep_dir / f"redo-{run.hash}" / "run.log"
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        logging.basicConfig(filename=log_file, level=logging.INFO, force=True)
+        tracker = make_tracker(forced)
+        sweep.record(
+            [execute(run, forced, tracker, n_jobs=threads_per_run(), log_file=str(log_file))]
+        )
+    except BaseException:
+        sweep.close(is_interrupted=True)
+        raise
+    return sweep.close()
 
 
 def limit_threads(threads: int) -> None:
