@@ -293,9 +293,7 @@ class _Lookup:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
