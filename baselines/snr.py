@@ -728,8 +728,8 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
     domains : {"schema", "training"}
         Where the values of features and classes come from. The authors' program reads them off
         the training rows ("training", only with ``mode="paper"``).
-    memory_limit : float
-        Bytes; a forest that is estimated to need more is refused.
+    memory_limit_gb : float
+        A forest that is estimated to need more is refused.
 
     Attributes
     ----------
@@ -764,7 +764,7 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         public_n_rows: int | None = None,
         size_share: float = 0.01,
         domains: Literal["schema", "training"] = "schema",
-        memory_limit: float = 4e9,
+        memory_limit_gb: float = 4.0,
     ) -> None:
         self.schema = schema
         self.epsilon = epsilon
@@ -777,7 +777,7 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         self.public_n_rows = public_n_rows
         self.size_share = size_share
         self.domains = domains
-        self.memory_limit = memory_limit
+        self.memory_limit_gb = memory_limit_gb
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Grow the trees, release their noisy leaf counts and prune them.
@@ -798,7 +798,7 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             When a parameter or an entry is out of range.
         MemoryError
-            When the forest is estimated to need more than `memory_limit`.
+            When the forest is estimated to need more than `memory_limit_gb`.
         """
         epsilon = self._check_parameters()
         if math.isinf(epsilon):
@@ -963,8 +963,8 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         check_n_jobs(self.n_jobs)
         if not 0 < self.size_share < 1:
             raise ValueError(f"size_share must lie in (0, 1), got {self.size_share!r}.")
-        if not self.memory_limit > 0:
-            raise ValueError(f"memory_limit must be positive, got {self.memory_limit!r}.")
+        if not self.memory_limit_gb > 0:
+            raise ValueError(f"memory_limit_gb must be positive, got {self.memory_limit_gb!r}.")
         if self.domains not in ("schema", "training"):
             raise ValueError(f"domains must be 'schema' or 'training', got {self.domains!r}.")
         if self.mode == "corrected" and self.domains == "training":
@@ -1001,12 +1001,12 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         while_built = 2 * 40 + n_classes * (8 + 8 + 8 + 8) + 40
         when_kept = 4 + 8 + 8 + 8 * n_classes
         n_threads = min(check_n_jobs(self.n_jobs), plan.n_trees)
-        estimate = nodes * (n_threads * while_built + plan.n_trees * when_kept)
-        if estimate > self.memory_limit:
+        gigabytes = nodes * (n_threads * while_built + plan.n_trees * when_kept) / 1e9
+        if gigabytes > self.memory_limit_gb:
             raise MemoryError(
                 f"SNR would grow {plan.n_trees} trees of about {nodes:.3g} nodes, an estimated "
-                f"{estimate / 1e9:.3g} GB, more than memory_limit={self.memory_limit / 1e9:.3g} GB. "
-                "Lower epsilon or n_bins, or raise memory_limit."
+                f"{gigabytes:.3g} GB, more than memory_limit_gb={self.memory_limit_gb:g}. "
+                "Lower epsilon or n_bins, or raise the limit."
             )
 
     def _votes(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
