@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import re
 import signal
@@ -104,6 +105,29 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     return 0
 
 
+def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
+    """Make a command report what it refuses as one line and exit code 2.
+
+    Parameters
+    ----------
+    command : callable
+        Takes the arguments, returns the exit code.
+
+    Returns
+    -------
+    callable
+    """
+
+    @functools.wraps(command)
+    def wrapped(arguments: Sequence[str]) -> int:
+        try:
+            return command(arguments)
+        except Exception as error:
+            return _report(error, os.environ.get("HYDRA_FULL_ERROR") == "1")
+
+    return wrapped
+
+
 def one_line(error: BaseException) -> str:
     """Say what was wrong with a command in one line.
 
@@ -184,7 +208,7 @@ def _print_cards(overrides: Sequence[str], conf_dir: Path) -> None:
         cards = []
         for name in names or loader.get_group_options("method"):
             config = hydra.compose("config", [f"method={name}", *rest])
-            method = OmegaConf.to_container(config.method, resolve=True)
+            method: Any = OmegaConf.to_container(config.method, resolve=True)
             allowed = list(config.allow_targets)
             card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
             cards.append((name, card))

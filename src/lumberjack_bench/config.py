@@ -69,6 +69,7 @@ class BenchConfig:
     on_error: str = "continue"
     allow_targets: list[str] = field(default_factory=list)
     sweep_id: str = MISSING
+    figure: str | None = None
 
 
 SYNONYMS = {
@@ -112,6 +113,8 @@ class Settings:
         Runs at a time.
     allow_targets : tuple of str
         Further packages that methods may come from.
+    figure : str or None
+        What to draw from the results at the end.
     """
 
     results_dir: Path
@@ -122,6 +125,7 @@ class Settings:
     is_raising: bool = False
     n_workers: int = 1
     allow_targets: tuple[str, ...] = ()
+    figure: str | None = None
 
     @property
     def sweep_dir(self) -> Path:
@@ -271,6 +275,7 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
         is_raising=values["on_error"] == "raise",
         n_workers=int(values["n_workers"]),
         allow_targets=tuple(values["allow_targets"]),
+        figure=values["figure"],
     )
 
 

@@ -229,7 +229,8 @@ class _Composer:
         self._composed: dict[tuple[str, ...], DictConfig] = {}
 
     def __call__(self, combination: Sequence[str]) -> DictConfig:
-        structure, values = [], []
+        structure: list[str] = []
+        values: list[str] = []
         for text in combination:
             key = text.split("=", 1)[0]
             is_value = key[0] not in "+~" and "@" not in key and key not in self._groups

@@ -150,7 +150,8 @@ class Sweep:
             if results:
                 _say("\n" + accuracy_table(results))
             _say(f"\nTable of all runs: {_relative(table)}")
-        return 0 if is_good and not problem else 1
+            is_drawn = self._draw() if is_good and self.settings.figure else True
+        return 0 if is_good and is_drawn and not problem else 1
 
     def _announce(self) -> None:
         n_all, n_left = len(self.plan.runs), len(self.pending)
@@ -190,6 +191,21 @@ class Sweep:
             raise ConfigError("\n".join(problems))
         for problem in problems:
             _say(f"warning: {problem}")
+
+    def _draw(self) -> bool:
+        """Draw what the experiment is for, from the table; return whether that worked."""
+        try:
+            from lumberjack_bench.figures import draw
+
+            for path in draw(self.settings.figure, self.store.folder):
+                _say(f"Drawn: {_relative(path)}")
+        except Exception as error:
+            _say(
+                f"warning: {self.settings.figure} was not drawn: {type(error).__name__}: {error}. "
+                f"The results are safe; try python scripts/make_figures.py {self.settings.figure}"
+            )
+            return False
+        return True
 
     def _outcome(self, run: RunConfig) -> Outcome:
         if (known := self._outcomes.get(run.hash)) is not None:

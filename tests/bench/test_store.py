@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from lumberjack_bench.runs.store import ResultStore, StoreError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ResultStore:
+    store = ResultStore(tmp_path / "results")
+    store.prepare()
+    return store
+
+
+def start_holder(store: ResultStore, name: str) -> subprocess.Popen[str]:
+    """Start a process that holds a lock until it is killed."""
+    program = textwrap.dedent(
+        f"""
+        import time
+        from pathlib import Path
+        from lumberjack_bench.runs.store import ResultStore
+        with ResultStore(Path({str(store.folder)!r})).lock({name!r}):
+            print("held", flush=True)
+            time.sleep(600)
+        """
+    )
+    holder = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_result_comes_back_and_clears_an_earlier_failure(store: ResultStore) -> None:
+    store.write_failure("abc", {"reason": "boom"})
+    assert store.read("abc") is None
+    store.write("abc", {"value": 1})
+    assert store.read("abc") == {"value": 1}
+    assert store.read_failure("abc") is None
+
+
+def test_half_a_file_is_not_a_result(store: ResultStore) -> None:
+    (store.folder / "runs" / "abc.json").write_text('{"value": ')
+    assert store.read("abc") is None
+    assert list(store.results()) == []
+
+
+def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(
+    store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write("abc", {"value": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.write("abc", {"value": 2})
+    assert store.read("abc") == {"value": 1}
+    assert [path.name for path in (store.folder / "runs").iterdir()] == ["abc.json"]
+
+
+def test_a_full_folder_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError) as caught:
+        ResultStore(tmp_path).prepare()
+    assert str(caught.value) == (
+        f"cannot write to the results folder {str(tmp_path)!r}: No space left on device. "
+        "Choose another with results_dir=FOLDER."
+    )
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(StoreError, match="cannot write to the results folder"):
+        ResultStore(tmp_path / "results").prepare()
+
+
+def test_a_lock_is_seen_by_other_processes_and_freed_when_its_holder_is_killed(
+    store: ResultStore,
+) -> None:
+    holder = start_holder(store, "abc")
+    try:
+        assert store.is_locked("abc")
+        assert not store.is_locked("other")
+    finally:
+        holder.kill()
+        holder.wait()
+    assert not store.is_locked("abc")
+    with store.lock("abc"):
+        assert store.is_locked("abc")
+    assert not store.is_locked("abc")
+
+
+def test_waiting_for_a_lock_is_announced_once_and_ends_with_its_holder(store: ResultStore) -> None:
+    holder = start_holder(store, "abc")
+    waited: list[str] = []
+
+    def announce() -> None:
+        waited.append("waiting")
+        holder.kill()
+
+    with store.lock("abc", on_wait=announce):
+        assert waited == ["waiting"]
+    holder.wait()
+
+
+def test_one_holder_at_a_time_although_the_lock_file_comes_and_goes(store: ResultStore) -> None:
+    inside, most, turns = 0, 0, 0
+    guard = threading.Lock()
+
+    def work() -> None:
+        nonlocal inside, most, turns
+        for _ in range(50):
+            with store.lock("abc"):
+                with guard:
+                    inside += 1
+                    most = max(most, inside)
+                with guard:
+                    inside -= 1
+                    turns += 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, turns) == (1, 200)
+    assert list((store.folder / "locks").iterdir()) == []
+
+
+def test_leftovers_of_killed_processes_are_removed_but_not_those_of_living_ones(
+    store: ResultStore,
+) -> None:
+    dead = store.folder / "runs" / ".dead.1.tmp"
+    alive = store.folder / "runs" / ".alive.1.tmp"
+    dead.write_text("{")
+    alive.write_text("{")
+    with store.lock("alive"):
+        store.prepare()
+    assert not dead.exists()
+    assert alive.exists()
+
+
+def test_a_folder_keeps_its_identifier_and_two_folders_differ(
+    store: ResultStore, tmp_path: Path
+) -> None:
+    other = ResultStore(tmp_path / "other")
+    other.prepare()
+    assert store.identifier() == ResultStore(store.folder).identifier()
+    assert store.identifier() != other.identifier()
