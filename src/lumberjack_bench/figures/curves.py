@@ -1,0 +1,364 @@
+"""From the results table to curves: which rows belong together, what they are called, mean and interval.
+
+Nothing is drawn here. Rows of different data sources are never mixed, and a repetition that several
+runs hold is counted once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from lumberjack_bench.figures.request import FigureError, check_known
+from lumberjack_bench.results import Interval, t_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["private", "reference", "majority"]
+
+TITLES = {
+    "adult": "Adult",
+    "acs_income": "ACSIncome",
+    "acs_employment": "ACSEmployment",
+    "acs_public_coverage": "ACSPublicCoverage",
+    "acs_travel_time": "ACSTravelTime",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The repetitions of a method at one eps.
+
+    Attributes
+    ----------
+    eps : float
+        Privacy budget; infinite for a method that is not private.
+    values : mapping of (int, int) to float
+        Value by (seed, repetition), which name the split.
+    """
+
+    eps: float
+    values: Mapping[tuple[int, int], float]
+
+    @property
+    def interval(self) -> Interval:
+        """Mean and t interval over the repetitions."""
+        return t_interval(list(self.values.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A method on a data set.
+
+    Attributes
+    ----------
+    method, mode, params : str
+        As in the results table.
+    delta : float
+        As in the results table; 0 for a method that is not private.
+    label : str
+        Name for a reader, unique within its panel.
+    kind : {"private", "reference", "majority"}
+        A curve over eps, a non-private reference, or the majority class.
+    points : tuple of Point
+        In order of eps.
+    card_status, card_claim, card_concerns : str
+        From the privacy card.
+    is_tuned : bool
+        Whether hyper-parameters were chosen on validation rows.
+    """
+
+    method: str
+    mode: str
+    params: str
+    delta: float
+    label: str
+    kind: Kind
+    points: tuple[Point, ...]
+    card_status: str
+    card_claim: str
+    card_concerns: str
+    is_tuned: bool
+
+    @property
+    def variant(self) -> str:
+        """What tells curves of one method apart."""
+        return f"{self.mode} {self.params} {self.delta:g}" if self.kind == "private" else ""
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the guarantee is not believed as claimed."""
+        return self.card_status in ("doubted", "broken")
+
+    @property
+    def last(self) -> float:
+        """Mean at the largest eps."""
+        return self.points[-1].interval.mean
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """All curves on the same rows of a data set.
+
+    Attributes
+    ----------
+    dataset, data_source : str
+        As in the results table.
+    is_stand_in : bool
+        Whether the rows stand in for those of the paper.
+    curves : tuple of Curve
+        Ordered by last value, best first.
+    """
+
+    dataset: str
+    data_source: str
+    is_stand_in: bool
+    curves: tuple[Curve, ...]
+
+    @property
+    def title(self) -> str:
+        """Name for a reader."""
+        return TITLES.get(self.dataset, self.dataset)
+
+
+def read_panels(
+    table: pd.DataFrame,
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    metric: str = "accuracy",
+) -> list[Panel]:
+    """Sort the rows of a metric into panels and curves.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The results table.
+    datasets : sequence of str
+        Data sets in the order wanted, of which some may have no rows; empty takes all.
+    methods : sequence of str
+        Methods wanted; empty takes all.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    list of Panel
+        One for each data set and source that has rows.
+
+    Raises
+    ------
+    FigureError
+        When a wanted method has no rows at all.
+    """
+    check_known("method", methods, sorted(table["method"].unique()))
+    rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
+    if methods:
+        rows = rows[rows["method"].isin(methods)]
+    wanted = list(datasets) or sorted(
+        rows["dataset"].unique(), key=lambda name: (_paper_position(name), name)
+    )
+    panels = []
+    for dataset in wanted:
+        of_dataset = rows[rows["dataset"] == dataset]
+        for source, of_source in of_dataset.groupby("data_source", sort=True):
+            curves = [_curve(group) for _, group in _by_curve(of_source)]
+            curves = sorted(_tell_apart(curves), key=lambda curve: (-curve.last, curve.label))
+            is_stand_in = _is_true(of_source["is_stand_in"].iloc[0])
+            panels.append(Panel(dataset, str(source), is_stand_in, tuple(curves)))
+    return panels
+
+
+def require_panels(
+    panels: Sequence[Panel], table: pd.DataFrame, figure: str, datasets: Sequence[str], command: str
+) -> None:
+    """Refuse to draw nothing.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        What there is.
+    table : DataFrame
+        The results table.
+    figure : str
+        Name of the figure.
+    datasets : sequence of str
+        Data sets it is about; empty for all.
+    command : str
+        The command that makes its rows.
+
+    Raises
+    ------
+    FigureError
+        When there are no panels.
+    """
+    if panels:
+        return
+    failed = table[(table["status"] != "ok") & table["dataset"].isin(datasets or table["dataset"])]
+    known = ", ".join(sorted(table["dataset"].unique())) or "no data set"
+    about = f" ({', '.join(datasets)})" if datasets else ""
+    also = f" {len(failed)} of its runs failed." if len(failed) else ""
+    raise FigureError(
+        f"the results table has no finished accuracy rows for {figure}{about}; it holds {known}."
+        f"{also} Make them with: {command}"
+    )
+
+
+def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
+    """Return what is plotted, a row for each point.
+
+    Parameters
+    ----------
+    figure : str
+        Name of the figure.
+    panels : sequence of Panel
+        What is plotted.
+
+    Returns
+    -------
+    list of dict
+        ``lower`` and ``upper`` are the ends of the 95 % t interval; empty for one repetition.
+    """
+    return [
+        {
+            "figure": figure,
+            "dataset": panel.dataset,
+            "data_source": panel.data_source,
+            "is_stand_in": panel.is_stand_in,
+            "method": curve.method,
+            "label": curve.label,
+            "mode": curve.mode,
+            "params": curve.params,
+            "kind": curve.kind,
+            "eps": point.eps,
+            "delta": curve.delta,
+            "mean": point.interval.mean,
+            "lower": _or_empty(point.interval.mean - point.interval.half_width),
+            "upper": _or_empty(point.interval.mean + point.interval.half_width),
+            "n_repetitions": point.interval.n,
+            "card_status": curve.card_status,
+            "is_tuned": curve.is_tuned,
+        }
+        for panel in panels
+        for curve in panel.curves
+        for point in curve.points
+    ]
+
+
+def power_of_ten(number: float) -> str:
+    """Write a small number as a person does.
+
+    Parameters
+    ----------
+    number : float
+        Not negative.
+
+    Returns
+    -------
+    str
+        For example 10⁻⁶ or 2.5×10⁻⁷; numbers from 0.001 as they are.
+    """
+    if number == 0 or number >= 1e-3:
+        return f"{number:g}"
+    digits, exponent = f"{number:e}".split("e")
+    power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if float(digits) == 1 else f"{float(digits):g}×{power}"
+
+
+def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
+    """Return the value of each (seed, repetition), from the longest run that holds it.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of one metric, data source, method variant and eps.
+
+    Returns
+    -------
+    dict
+    """
+    # A short run and a long one of the same seed share their first repetitions.
+    columns = ("run_hash", "seed", "repetition", "value")
+    records = list(zip(*(rows[name].tolist() for name in columns), strict=True))
+    length = Counter(run_hash for run_hash, *_ in records)
+    records.sort(key=lambda record: (record[1], record[2], -length[record[0]], record[0]))
+    values: dict[tuple[int, int], float] = {}
+    for _, seed, repetition, value in records:
+        values.setdefault((int(seed), int(repetition)), float(value))
+    return values
+
+
+def _by_curve(rows: pd.DataFrame) -> Any:
+    return rows.groupby(["method", "mode", "params", "delta"], sort=True)
+
+
+def _curve(rows: pd.DataFrame) -> Curve:
+    first = rows.iloc[0]
+    is_private = bool(rows["eps"].map(math.isfinite).all())
+    kind: Kind = (
+        "majority" if first["method"] == "majority" else "private" if is_private else "reference"
+    )
+    points = tuple(Point(float(eps), split_values(at)) for eps, at in rows.groupby("eps"))
+    return Curve(
+        method=str(first["method"]),
+        mode=str(first["mode"]),
+        params=str(first["params"]),
+        delta=float(first["delta"]),
+        label=str(first["label"] or first["method"]),
+        kind=kind,
+        points=points,
+        card_status=str(first["card_status"]),
+        card_claim=str(first["card_claim"]),
+        card_concerns=str(first["card_concerns"]),
+        is_tuned=bool((rows["tuned"] != "").any()),
+    )
+
+
+def _tell_apart(curves: Sequence[Curve]) -> list[Curve]:
+    """Add to equal labels what differs, and to corrected variants that they are."""
+    labels: dict[str, list[int]] = {}
+    for position, curve in enumerate(curves):
+        labels.setdefault(curve.label, []).append(position)
+    named = list(curves)
+    for label, positions in labels.items():
+        group = [curves[position] for position in positions]
+        for position, curve in zip(positions, group, strict=True):
+            facts = _facts_that_differ(curve, group)
+            if not facts and curve.mode == "corrected" and "corrected" not in label.lower():
+                facts = ["corrected"]
+            if facts:
+                named[position] = replace(curve, label=f"{label} ({', '.join(facts)})")
+    return named
+
+
+def _facts_that_differ(curve: Curve, group: Sequence[Curve]) -> list[str]:
+    facts = []
+    if len({other.method for other in group}) > 1:
+        facts.append(curve.method)
+    if len({other.mode for other in group}) > 1:
+        facts.append(curve.mode)
+    if len({other.delta for other in group}) > 1:
+        facts.append(f"δ={power_of_ten(curve.delta)}")
+    every = [json.loads(other.params) for other in group]
+    own = json.loads(curve.params)
+    for name in sorted({name for params in every for name in params}):
+        if len({json.dumps(params.get(name)) for params in every}) > 1:
+            facts.append(f"{name}={own.get(name)}")
+    return facts
+
+
+def _paper_position(dataset: str) -> int:
+    names = list(TITLES)
+    return names.index(dataset) if dataset in names else len(names)
+
+
+def _is_true(text: Any) -> bool:
+    return str(text).lower() == "true"
+
+
+def _or_empty(number: float) -> float | str:
+    return "" if math.isnan(number) else number

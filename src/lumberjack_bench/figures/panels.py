@@ -1,0 +1,321 @@
+"""Drawing accuracy against the privacy budget: one panel for each data set, names beside the lines."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from scipy.optimize import isotonic_regression
+
+from lumberjack_bench.figures import style
+from lumberjack_bench.figures.curves import Curve, Panel, power_of_ten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+PANEL_WIDTH, PANEL_HEIGHT = 2.75, 2.9
+LABEL_WIDTH = 1.88
+LEFT, RIGHT, TOP, BELOW_AXES = 0.62, 0.02, 0.52, 0.52
+FOOTNOTE_LINE = 0.155
+PANELS_PER_ROW = 3
+"""All lengths in inches."""
+
+SAMPLE = 0.2
+"""Length of the piece of line in front of a name, in inches."""
+
+LABEL_SIZE = 8.0
+
+DOUBTED, TUNED = "†", "‡"
+
+Key = tuple[str, str]
+
+
+def draw_panels(panels: Sequence[Panel]) -> Figure:
+    """Draw accuracy against eps, a panel for each data set.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        At least one.
+
+    Returns
+    -------
+    Figure
+        Names stand beside the lines, in the order of their last values.
+    """
+    n_columns = min(len(panels), PANELS_PER_ROW)
+    n_rows = math.ceil(len(panels) / n_columns)
+    cell_width = LEFT + PANEL_WIDTH + LABEL_WIDTH + RIGHT
+    cell_height = TOP + PANEL_HEIGHT + BELOW_AXES
+    width = n_columns * cell_width
+    notes = _footnotes(panels, characters=int(width * 15.5))
+    note_height = FOOTNOTE_LINE * len(notes) + 0.12
+    height = n_rows * cell_height + note_height
+    figure = Figure(figsize=(width, height))
+    looks = style.looks_of(
+        (curve.method, curve.variant)
+        for panel in panels
+        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
+    )
+    for position, panel in enumerate(panels):
+        row, column = divmod(position, n_columns)
+        left = column * cell_width + LEFT
+        bottom = height - row * cell_height - TOP - PANEL_HEIGHT
+        axes = figure.add_axes(
+            (left / width, bottom / height, PANEL_WIDTH / width, PANEL_HEIGHT / height)
+        )
+        _draw_panel(axes, panel, looks)
+        if column == 0:
+            axes.set_ylabel("Test accuracy")
+    for line, text in enumerate(notes):
+        y = note_height - 0.04 - line * FOOTNOTE_LINE
+        figure.text(0.12 / width, y / height, text, fontsize=7.5, va="top", color=style.INK)
+    return figure
+
+
+def spread(positions: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:
+    """Move positions apart to at least a gap, as little as possible, within limits.
+
+    Parameters
+    ----------
+    positions : sequence of float
+        In increasing order.
+    gap : float
+        Least distance between neighbours.
+    low, high : float
+        Limits; the upper one is exceeded when there is no room.
+
+    Returns
+    -------
+    ndarray of float64
+        In increasing order; of all that fulfil this, the least squares closest to `positions`
+        before the limits are imposed.
+    """
+    steps = gap * np.arange(len(positions))
+    moved: NDArray[np.float64] = isotonic_regression(np.asarray(positions) - steps).x
+    room = max(0.0, high - low - gap * (len(positions) - 1))
+    return np.clip(moved, low, low + room) + steps
+
+
+def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> None:
+    private = [curve for curve in panel.curves if curve.kind == "private"]
+    fixed = [curve for curve in panel.curves if curve.kind != "private"]
+    budgets = sorted({point.eps for curve in private for point in curve.points}) or [0.5, 8.0]
+    first, last = budgets[0], budgets[-1]
+    margin = (last / first) ** 0.05 if last > first else 1.5
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(first / margin, last * margin)
+    axes.xaxis.set_major_locator(FixedLocator(budgets))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda eps, _: f"{eps:g}"))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.grid(axis="y")
+    axes.set_xlabel("Privacy budget ε")
+    _set_title(axes, panel)
+    low, high, far_below = _limits(panel)
+    axes.set_ylim(low, high)
+    # Lines of the background first, the best method last and on top.
+    for depth, curve in enumerate([*fixed, *sorted(private, key=lambda c: (_is_ours(c), c.last))]):
+        look = looks[curve.method, curve.variant]
+        if curve.kind != "private":
+            if curve not in far_below:
+                axes.axhline(curve.last, zorder=2, **_line_style(curve, look))
+            continue
+        eps = [point.eps for point in curve.points]
+        intervals = [point.interval for point in curve.points]
+        means = np.array([interval.mean for interval in intervals])
+        halves = np.nan_to_num(np.array([interval.half_width for interval in intervals]))
+        axes.fill_between(
+            eps, means - halves, means + halves, color=look.colour, alpha=0.14, lw=0, zorder=3
+        )
+        axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
+    _name_curves(axes, panel, looks, far_below)
+
+
+def _set_title(axes: Axes, panel: Panel) -> None:
+    axes.annotate(
+        panel.title,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 20),
+        textcoords="offset points",
+        fontsize=10.5,
+        fontweight="bold",
+    )
+    axes.annotate(
+        panel.data_source,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 8),
+        textcoords="offset points",
+        fontsize=8,
+        color=style.VERMILION if panel.is_stand_in else style.GREY,
+    )
+
+
+def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
+    """Return the limits of the axis, and the majority class where it would squeeze the rest."""
+    majority = [curve for curve in panel.curves if curve.kind == "majority"]
+    ends = []
+    for curve in panel.curves:
+        if curve.kind == "reference":
+            ends.append(curve.last)
+        elif curve.kind == "private":
+            for point in curve.points:
+                half = point.interval.half_width
+                half = 0.0 if math.isnan(half) else half
+                ends += [point.interval.mean - half, point.interval.mean + half]
+    if not ends:
+        ends = [curve.last for curve in majority]
+    low, high = min(ends), max(ends)
+    span = max(high - low, 0.01)
+    far_below = [curve for curve in majority if curve.last < low - 0.5 * span]
+    low = min([low, *(curve.last for curve in majority if curve not in far_below)])
+    span = max(high - low, 0.01)
+    return low - 0.06 * span, high + 0.05 * span, far_below
+
+
+def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"color": look.colour, "linewidth": look.width}
+    if curve.kind == "majority":
+        drawn["linestyle"] = ":"
+        drawn["linewidth"] = 1.0
+    elif curve.is_doubted:
+        drawn["linestyle"] = (0, (3.2, 1.6))
+    if curve.kind == "private":
+        drawn |= {
+            "marker": look.marker,
+            "markersize": 5.2 if look.width > 2 else 5,
+            "markeredgecolor": look.colour,
+            "markeredgewidth": 1.1,
+            "markerfacecolor": "white" if curve.is_doubted else look.colour,
+        }
+    return drawn
+
+
+def _name_curves(
+    axes: Axes, panel: Panel, looks: Mapping[Key, style.Look], far_below: Sequence[Curve]
+) -> None:
+    """Write the names to the right of the lines, in the order of their last values."""
+    low, high = axes.get_ylim()
+    ordered = sorted(panel.curves, key=lambda curve: (max(curve.last, low), curve.last))
+    heights = [(max(curve.last, low) - low) / (high - low) for curve in ordered]
+    texts = [_name(curve, curve in far_below) for curve in ordered]
+    gap = LABEL_SIZE * 1.24 / 72 / PANEL_HEIGHT
+    # A name of two lines takes the room of two.
+    extra = np.cumsum([0.0] + [gap * 0.85 * text.count("\n") for text in texts[:-1]])
+    own = np.array([gap * 0.425 * text.count("\n") for text in texts])
+    offsets = extra + own
+    places = spread(list(np.array(heights) - offsets), gap, 0.0, 1.0 - float(offsets[-1])) + offsets
+    x_start, x_sample = 1.0, 1.0 + 0.13 / PANEL_WIDTH
+    x_end = x_sample + SAMPLE / PANEL_WIDTH
+    for curve, height, place, text in zip(ordered, heights, places, texts, strict=True):
+        look = looks[curve.method, curve.variant]
+        inside = axes.transAxes
+        # The leader begins where the line ends: at the edge for a horizontal line.
+        if curve.kind == "private":
+            last_eps = curve.points[-1].eps
+            x_start = float(
+                axes.transAxes.inverted().transform(
+                    axes.transData.transform((last_eps, curve.last))
+                )[0]
+            )
+        else:
+            x_start = 1.0
+        axes.plot(
+            [x_start, x_sample],
+            [height, place],
+            transform=inside,
+            color=look.colour,
+            linewidth=0.6,
+            alpha=0.75,
+            clip_on=False,
+            zorder=1.5,
+        )
+        drawn = _line_style(curve, look)
+        axes.plot(
+            [x_sample, (x_sample + x_end) / 2, x_end],
+            [place] * 3,
+            transform=inside,
+            clip_on=False,
+            markevery=[1],
+            **drawn,
+        )
+        axes.text(
+            x_end + 0.05 / PANEL_WIDTH,
+            place,
+            text,
+            transform=inside,
+            fontsize=LABEL_SIZE,
+            va="center",
+            linespacing=1.05,
+            color=style.INK,
+            fontweight="bold" if _is_ours(curve) else "normal",
+        )
+
+
+def _name(curve: Curve, is_below: bool) -> str:
+    marks = (DOUBTED if curve.is_doubted else "") + (TUNED if _is_note_due(curve) else "")
+    name = "\n".join(textwrap.wrap(curve.label, 24, break_long_words=False)) + (
+        f" {marks}" if marks else ""
+    )
+    return f"{name} {curve.last:.3f} ↓" if is_below else name
+
+
+def _is_ours(curve: Curve) -> bool:
+    return "lumberjack" in curve.method
+
+
+def _is_note_due(curve: Curve) -> bool:
+    """Whether tuning weakens what the curve claims."""
+    return curve.is_tuned and curve.kind == "private"
+
+
+def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
+    curves = [curve for panel in panels for curve in panel.curves]
+    private = [curve for curve in curves if curve.kind == "private"]
+    notes = [_general_note(panels)]
+    for status in ("broken", "doubted"):
+        labels = list(dict.fromkeys(c.label for c in private if c.card_status == status))
+        if labels:
+            meaning = (
+                "shown not to hold" if status == "broken" else "in doubt or rests on unpaid facts"
+            )
+            notes.append(
+                f"{DOUBTED} Dashed, hollow markers: the claimed guarantee is {meaning}: "
+                f"{', '.join(labels)}. The privacy cards in the report say why."
+            )
+    tuned = list(dict.fromkeys(c.label for c in private if _is_note_due(c)))
+    if tuned:
+        notes.append(
+            f"{TUNED} Hyper-parameters chosen on validation rows, at a privacy cost that the claim "
+            f"leaves out: {', '.join(tuned)}."
+        )
+    if any(panel.is_stand_in for panel in panels):
+        notes.append(
+            "Stand-in: not the rows of the paper but others of the same survey in their place; "
+            "accuracies need not agree with the paper's."
+        )
+    return [line for note in notes for line in textwrap.wrap(note, characters)]
+
+
+def _general_note(panels: Sequence[Panel]) -> str:
+    points = [p for panel in panels for c in panel.curves for p in c.points]
+    sizes = sorted({point.interval.n for point in points})
+    repetitions = (
+        f"{sizes[0]} repetition{'s' * (sizes[0] != 1)}"
+        if len(sizes) == 1
+        else f"{sizes[0]} to {sizes[-1]} repetitions"
+    )
+    deltas = sorted({c.delta for panel in panels for c in panel.curves if c.kind == "private"})
+    delta = f" δ = {', '.join(power_of_ten(value) for value in deltas)}." if deltas else ""
+    band = "" if sizes[-1] == 1 else "; bands: 95 % t interval"
+    kinds = {curve.kind for panel in panels for curve in panel.curves}
+    fixed = " Horizontal lines: not private." if "reference" in kinds else ""
+    return f"Mean over {repetitions}, each with its own random split{band}.{delta}{fixed}"
