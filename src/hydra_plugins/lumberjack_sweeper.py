@@ -30,6 +30,11 @@ class ResumingSweeper(BasicSweeper):
         -------
         list
             What the launcher returned.
+
+        Raises
+        ------
+        Exception
+            The first failure of a run, if runs were asked to raise.
         """
         from lumberjack_bench.callbacks import RunLifecycle
 
@@ -43,5 +48,12 @@ class ResumingSweeper(BasicSweeper):
         except Exception as error:
             sweep.record_launcher_problem(error)
             return []
-        sweep.record(job.return_value for job in returned)
+        failures = []
+        for planned, job in zip(sweep.pending, returned, strict=True):
+            try:
+                sweep.record([job.return_value])
+            except Exception as error:
+                failures.append(sweep.with_traceback(error, planned.run))
+        if failures:
+            raise failures[0]
         return [returned]

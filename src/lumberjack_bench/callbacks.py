@@ -6,7 +6,6 @@ command leaves here as an :class:`Abort`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -15,16 +14,20 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict
 
-from lumberjack_bench.config import ConfigError, read_run, read_settings
+from lumberjack_bench.config import (
+    ConfigError,
+    accept_launcher_names,
+    read_run,
+    read_settings,
+)
 from lumberjack_bench.methods import check_target
 from lumberjack_bench.runs.execute import Outcome
 from lumberjack_bench.runs.plan import Plan, PlannedRun, expand_sweep, unique
 from lumberjack_bench.runs.provenance import available_cores
 from lumberjack_bench.runs.sweep import Sweep, limit_threads, redo, status_text
 
-# Our launcher settings bear the names of the plugins' own on purpose (hydra/launcher=joblib); Hydra
-# then checks them against the plugin's schema, and says in every process that it once meant not to.
-warnings.filterwarnings("ignore", message=r"\s*'hydra/launcher/\w+' is validated against")
+# Workers import this module before they compose anything, and nothing else of ours.
+accept_launcher_names()
 
 
 class Abort(SystemExit):
@@ -112,11 +115,24 @@ class RunLifecycle(Callback):
             raise Abort(code)
 
 
-def close_interrupted() -> None:
-    """Close the sweep that is open in this process, after the command was asked to stop."""
+def close_open_sweep(*, is_interrupted: bool) -> bool:
+    """Close the sweep that is open in this process, if any.
+
+    Parameters
+    ----------
+    is_interrupted : bool
+        Whether the command was asked to stop.
+
+    Returns
+    -------
+    bool
+        Whether there was one.
+    """
     sweep, RunLifecycle.current = RunLifecycle.current, None
-    if sweep is not None:
-        sweep.close(is_interrupted=True)
+    if sweep is None:
+        return False
+    sweep.close(is_interrupted=is_interrupted)
+    return True
 
 
 def _or_abort(step: Callable[[], None]) -> None:

@@ -12,7 +12,8 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from lumberjack_bench.callbacks import Abort, close_interrupted
+from lumberjack_bench.callbacks import Abort, close_open_sweep
 from lumberjack_bench.cards import card_of, cards_text
 from lumberjack_bench.config import (
     ConfigError,
@@ -83,8 +84,6 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
         Exit code: 0 all well, 1 some run failed, 2 refused before anything was run.
     """
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    # Hydra prints its errors and exits, unless this makes it raise them.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     signal.signal(signal.SIGTERM, _stop)
     register_schema()
     try:
@@ -92,17 +91,34 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
             _print_cards([text for text in arguments if text != "--cards"], conf_dir)
             return 0
         sys.argv[1:] = _translate(arguments)
-        hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
+        with _raising_hydra():
+            hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
     except Abort as end:
         return _report(end.error, wants_traceback) if end.error else int(end.code or 0)
     except (KeyboardInterrupt, Interrupted):
-        close_interrupted()
+        close_open_sweep(is_interrupted=True)
         print("Interrupted. The same command again does the rest.", file=sys.stderr)
         return INTERRUPTED_EXIT_CODE
     except Exception as error:
-        close_interrupted()
+        if close_open_sweep(is_interrupted=False):
+            traceback.print_exception(error)
+            return 1
         return _report(error, wants_traceback)
     return 0
+
+
+@contextmanager
+def _raising_hydra() -> Iterator[None]:
+    """Make Hydra raise its errors; by itself it prints them and exits."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before
 
 
 def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:

@@ -10,6 +10,7 @@ import difflib
 import functools
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -136,6 +137,16 @@ class Settings:
 def register_schema() -> None:
     """Tell Hydra the schema of ``conf/config.yaml``."""
     ConfigStore.instance().store(name="bench_schema", node=BenchConfig)
+    accept_launcher_names()
+
+
+def accept_launcher_names() -> None:
+    """Let our launcher settings bear the names of the launchers, as in ``hydra/launcher=joblib``.
+
+    Hydra then checks them against the launcher's own schema, which is welcome, and warns in every
+    process that it once meant to stop doing so.
+    """
+    warnings.filterwarnings("ignore", message=r"\s*'hydra/launcher/\w+' is validated against")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore:\\s*'hydra/launcher/.*' is validated against")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def composing() -> Iterator[None]:
     register_schema()
     with hydra.initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
@@ -30,11 +30,15 @@ def compose(*overrides: str) -> DictConfig:
     return hydra.compose("config", ["dataset=toy_moons", *overrides])
 
 
+def read_all(*overrides: str) -> None:
+    config = compose(*overrides)
+    read_settings(config)
+    read_run(config)
+
+
 def complaint(*overrides: str) -> str:
     with pytest.raises((ConfigError, HydraException, OmegaConfBaseException)) as caught:
-        config = compose(*overrides)
-        read_settings(config)
-        read_run(config)
+        read_all(*overrides)
     return one_line(caught.value)
 
 

@@ -130,7 +130,7 @@ def execute(
     Raises
     ------
     Exception
-        The failure itself, when the settings ask for it.
+        The failure itself, when the settings ask for it; later runs of the sweep do not start then.
     Interrupted
         When the process was told to stop.
     """
@@ -147,6 +147,9 @@ def execute(
 
     if is_done():
         return finished("skipped")
+    stopped = settings.sweep_dir / "stopped"
+    if settings.is_raising and stopped.exists():
+        return finished("not started")
     with (
         _stoppable(),
         store.lock(run.hash, on_wait=lambda: log.info("%s: another process does it; waiting", run)),
@@ -170,6 +173,9 @@ def execute(
                 )
             problem = tracker.abandon(entry, "FAILED", reason)
             if settings.is_raising:
+                with suppress(OSError):
+                    stopped.parent.mkdir(parents=True, exist_ok=True)
+                    stopped.touch()
                 raise
             return finished(status, reason, problem)
         except BaseException:

@@ -5,10 +5,12 @@ Hydra starts the jobs in between; see :mod:`lumberjack_bench.callbacks`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
 import shlex
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -103,6 +105,26 @@ class Sweep:
         """
         self._outcomes.update({outcome.run_hash: outcome for outcome in outcomes})
 
+    def with_traceback(self, error: Exception, run: RunConfig) -> Exception:
+        """Give an exception that lost its traceback on the way from a worker the stored one.
+
+        Parameters
+        ----------
+        error : Exception
+            What a job raised.
+        run : RunConfig
+            Its run.
+
+        Returns
+        -------
+        Exception
+            The same.
+        """
+        failure = self.store.read_failure(run.hash)
+        if failure is not None and "execute.py" not in "".join(traceback.format_exception(error)):
+            error.add_note(failure["traceback"])
+        return error
+
     def record_launcher_problem(self, error: BaseException) -> None:
         """Note that the launcher gave up, so some jobs returned nothing.
 
@@ -195,9 +217,8 @@ class Sweep:
     def _draw(self) -> bool:
         """Draw what the experiment is for, from the table; return whether that worked."""
         try:
-            from lumberjack_bench.figures import draw
-
-            for path in draw(self.settings.figure, self.store.folder):
+            figures = importlib.import_module("lumberjack_bench.figures")
+            for path in figures.draw(self.settings.figure, self.store.folder):
                 _say(f"Drawn: {_relative(path)}")
         except Exception as error:
             _say(

@@ -1,0 +1,112 @@
+"""The command that users give, run in this process or in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lumberjack_bench.command import main
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PATIENCE_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Bench:
+    """The real command, with a results folder of its own and the toy methods at hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results"
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
+            "LUMBERJACK_DATA": str(folder / "data"),
+        }
+
+    def arguments(self, *arguments: str, tracking: str = "none") -> list[str]:
+        own = [
+            f"hydra.searchpath=[file://{HERE / 'conf'}]",
+            "allow_targets=[toy_methods]",
+            "dataset=toy_moons",
+            "n_repeats=2",
+            f"results_dir={self.results}",
+            f"tracking={tracking}",
+            "hydra/launcher=basic",
+        ]
+        named = {argument.split("=")[0] for argument in arguments}
+        own = [argument for argument in own if argument.split("=")[0] not in named]
+        return [*arguments, *own]
+
+    def start(self, *arguments: str, tracking: str = "none") -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "run.py"), *self.arguments(*arguments, tracking=tracking)],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, tracking: str = "none") -> Ended:
+        """Run the command in a process of its own."""
+        process = self.start(*arguments, tracking=tracking)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        return Ended(process.returncode, out, err)
+
+    def __call__(self, *arguments: str, tracking: str = "none") -> Ended:
+        """Run the command in this process, which saves the seconds of starting one."""
+        before = signal.getsignal(signal.SIGTERM)
+        handlers = logging.getLogger().handlers[:]
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = main(self.arguments(*arguments, tracking=tracking), ROOT / "conf")
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            logging.getLogger().handlers[:] = handlers
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def table(self) -> list[dict[str, str]]:
+        with (self.results / "results.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    def accuracies(self) -> dict[tuple[str, str, str], str]:
+        rows = [row for row in self.table() if row["metric"] == "accuracy"]
+        found = {(r["method"], r["eps"], r["repetition"]): r["value"] for r in rows}
+        assert len(found) == len(rows), "a row is there twice"
+        return found
+
+    def result_files(self) -> dict[str, int]:
+        """Names of the results, with what changes when one is written again."""
+        return {path.name: path.stat().st_mtime_ns for path in self.results.glob("runs/*.json")}
+
+    def stored(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in self.results.glob("runs/*.json")]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come, and fail when it does not."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+from real_command import Bench, wait_until
+
+SWEEP = ("-m", "method=seeded,majority", "eps=0.5,1,2")
+
+
+def test_a_sweep_ends_with_a_table_and_the_same_command_again_does_nothing(bench: Bench) -> None:
+    first = bench.run(*SWEEP, "hydra/launcher=joblib")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""
+    assert "Plan: 4 runs (2 more combinations are the same), none done yet." in first.stdout
+    assert "[4/4]" in first.stdout
+    assert "Runs: 4 ok." in first.stdout
+    # The larger moon has 5,500 of 10,000 points.
+    line = next(line for line in first.stdout.splitlines() if line.startswith("majority"))
+    assert line.split() == ["majority", *(["0.5500", "±", "0.0000"] * 3)]
+    rows = bench.accuracies()
+    assert set(rows) == {("seeded", e, r) for e in ("0.5", "1.0", "2.0") for r in "01"} | {
+        ("majority", "inf", r) for r in "01"
+    }
+    table, files = (bench.results / "results.csv").read_bytes(), bench.result_files()
+
+    second = bench.run(*SWEEP, "hydra/launcher=joblib")
+    assert second.returncode == 0, second.stderr
+    assert "Runs: 4 done before." in second.stdout
+    assert "Doing" not in second.stdout
+    assert bench.result_files() == files
+    assert (bench.results / "results.csv").read_bytes() == table
+
+
+def test_the_basic_launcher_and_two_joblib_workers_give_the_same_table(bench: Bench) -> None:
+    numbers = []
+    for launcher in ("basic", "joblib"):
+        bench.results = bench.folder / launcher
+        done = bench(*SWEEP, f"hydra/launcher={launcher}", "n_workers=2")
+        assert done.returncode == 0, done.stderr
+        rows = [row for row in bench.table() if not row["metric"].endswith("_seconds")]
+        numbers.append(rows)
+    assert numbers[0] == numbers[1]
+    assert {row["metric"] for row in numbers[0]} == {"accuracy", "structure", "noise"}
+
+
+def test_only_what_is_missing_is_launched(bench: Bench) -> None:
+    assert bench("-m", "method=seeded", "eps=1").returncode == 0
+    before = bench.result_files()
+    more = bench("-m", "method=seeded", "eps=0.5,1,2")
+    assert "Runs: 2 ok, 1 done before." in more.stdout
+    jobs = [path.parent.name for path in bench.results.glob("logs/*/*/run.log")]
+    assert sorted(jobs) == [
+        "0-toy_moons_5-seeded-eps0.5",
+        "0-toy_moons_5-seeded-eps1.0",
+        "1-toy_moons_5-seeded-eps2.0",
+    ]
+    assert before.items() <= bench.result_files().items()
+
+
+def test_one_failing_run_leaves_the_others_done_and_is_tried_again(bench: Bench) -> None:
+    marker = bench.folder / "marker"
+    marker.write_text("")
+    sweep = ("-m", "method=failing", f"method.params.while_file={marker}", "eps=1,2,4")
+    first = bench(*sweep)
+    assert first.returncode == 1
+    assert "Runs: 2 ok, 1 failed." in first.stdout
+    assert (
+        "FAILED toy_moons_5 failing eps=2: RuntimeError: injected failure at eps=2" in first.stdout
+    )
+    log = next(line for line in first.stdout.splitlines() if line.strip().startswith("log: "))
+    text = (bench.folder / log.split("log: ")[1]).read_text()
+    assert "Traceback (most recent call last)" in text
+    assert "injected failure at eps=2" in text
+    assert {(m, e) for m, e, _ in bench.accuracies()} == {("failing", "1.0"), ("failing", "4.0")}
+    failed = [row for row in bench.table() if row["status"] == "failed"]
+    assert [(row["eps"], row["value"]) for row in failed] == [("2.0", "")]
+
+    done = bench.result_files()
+    assert bench(*sweep).returncode == 1
+    marker.unlink()
+    third = bench(*sweep)
+    assert third.returncode == 0, third.stdout
+    assert "Runs: 1 ok, 2 done before." in third.stdout
+    assert {row["status"] for row in bench.table()} == {"ok"}
+    assert done.items() <= bench.result_files().items()
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_on_error_raise_stops_with_the_traceback(bench: Bench, launcher: str) -> None:
+    sweep = ("-m", "method=failing", "eps=2,4", "on_error=raise")
+    done = bench(*sweep, f"hydra/launcher={launcher}", "n_workers=1")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "injected failure at eps=2" in done.stderr
+    assert "in fit" in done.stderr
+    assert bench.stored() == []
+    assert "1 not started" in done.stdout
+
+
+def test_a_worker_that_is_killed_by_the_system_costs_no_finished_result(bench: Bench) -> None:
+    marker = bench.folder / "marker"
+    marker.write_text("")
+    sweep = (
+        "-m",
+        "method=dying",
+        f"method.params.while_file={marker}",
+        "eps=1,2,4",
+        "n_workers=2",
+        "hydra/launcher=joblib",
+    )
+    first = bench.run(*sweep)
+    assert first.returncode == 1
+    before = bench.result_files()
+    assert "LOST toy_moons_5 dying eps=2: TerminatedWorkerError" in first.stdout
+    marker.unlink()
+    second = bench.run(*sweep)
+    assert second.returncode == 0, second.stdout
+    assert {e for _, e, _ in bench.accuracies()} == {"1.0", "2.0", "4.0"}
+    assert before.items() <= bench.result_files().items()
+
+
+def test_a_sweep_that_is_killed_is_finished_by_the_same_command(bench: Bench) -> None:
+    sweep = ("-m", "method=slow", "method.params.seconds=0.4", "eps=0.5,1,2,4,8")
+    sweep = (*sweep, "n_workers=2", "hydra/launcher=joblib")
+    killed = bench.start(*sweep)
+    wait_until(lambda: len(bench.result_files()) >= 1)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    before = bench.result_files()
+    assert 1 <= len(before) < 5
+    again = bench.run(*sweep)
+    assert again.returncode == 0, again.stderr
+    assert f"{5 - len(before)} ok, {len(before)} done before." in again.stdout
+    assert before.items() <= bench.result_files().items()
+    assert len(bench.accuracies()) == 10
+    assert list(bench.results.glob("runs/.*")) == []
+
+
+def test_a_sweep_that_is_terminated_says_so_and_keeps_what_is_done(bench: Bench) -> None:
+    sweep = ("-m", "method=slow", "method.params.seconds=0.4", "eps=0.5,1,2,4,8")
+    sweep = (*sweep, "n_workers=2", "hydra/launcher=joblib")
+    process = bench.start(*sweep)
+    wait_until(lambda: len(bench.result_files()) >= 1)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "Interrupted. The same command again does the rest.\n"
+    assert "not started" in out
+    assert len(bench.accuracies()) >= 2
+    assert list(bench.results.glob("failures/*")) == []
+
+
+def test_two_sweeps_at_the_same_moment_share_the_work(bench: Bench) -> None:
+    sweep = ("-m", "method=slow,majority", "eps=0.5,1,2")
+    processes = [bench.start(*sweep), bench.start(*sweep)]
+    outputs = [process.communicate(timeout=240) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert len(bench.accuracies()) == 2 * 4
+    # Each result was made by one of the two, in one of their log folders.
+    logs = [path.read_text() for path in bench.results.glob("logs/*/*/run.log")]
+    assert sum(text.count(": done\n") for text in logs) == 4
+
+
+def test_a_run_can_be_done_again_by_its_hash(bench: Bench) -> None:
+    assert bench("-m", "method=seeded", "eps=1,2").returncode == 0
+    before = bench.result_files()
+    name = sorted(before)[0]
+    again = bench("--redo", name.removesuffix(".json")[:8])
+    assert again.returncode == 0, again.stderr
+    assert "Runs: 1 ok." in again.stdout
+    changed = {key for key, when in bench.result_files().items() if before[key] != when}
+    assert changed == {name}
+    unknown = bench("--redo", "ffffffff")
+    assert unknown.returncode == 2
+    assert unknown.stderr.startswith("error: no runs have a hash that starts with 'ffffffff'")
+
+
+def test_status_tells_done_failed_and_missing_and_changes_nothing(bench: Bench) -> None:
+    empty = bench("--status", "method=seeded,failing", "eps=1,2")
+    assert empty.returncode == 0, empty.stderr
+    assert "4 runs: 4 missing; time left unknown" in empty.stdout
+    assert not bench.results.exists()
+    assert bench("-m", "method=failing", "eps=1,2").returncode == 1
+    status = bench("--status", "method=failing", "eps=1,2,4")
+    lines = [" ".join(line.split()[1:]) for line in status.stdout.splitlines()]
+    assert lines[:3] == [
+        "done toy_moons_5 failing eps=1",
+        "failed toy_moons_5 failing eps=2: RuntimeError: injected failure at eps=2",
+        "missing toy_moons_5 failing eps=4",
+    ]
+    assert "3 runs: 1 done, 1 failed, 1 missing; about" in status.stdout
+
+
+def test_a_single_run_needs_no_flags(bench: Bench) -> None:
+    done = bench("method=majority")
+    assert done.returncode == 0, done.stderr
+    assert "Runs: 1 ok." in done.stdout
+    assert len(bench.accuracies()) == 2
+    again = bench("method=majority")
+    assert "Runs: 1 done before." in again.stdout
+    failed = bench("method=failing", "eps=2")
+    assert failed.returncode == 1
+    assert "RuntimeError: injected failure at eps=2" in failed.stdout
+
+
+def test_cards_of_every_method_are_printed_by_one_command(bench: Bench) -> None:
+    done = bench("--cards", "hydra.searchpath=[]", "eps=2")
+    assert done.returncode == 0, done.stderr
+    methods = Path(__file__).parents[2] / "conf" / "method"
+    first_words = {line.split(" ")[0] for line in done.stdout.splitlines()}
+    assert {path.stem for path in methods.glob("*.yaml")} <= first_words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-m", "method=seeded", "eps=1,abc"), "eps must be a number, got 'abc'."),
+        (("-m", "method=seeded", "eps=1,-1"), "eps must be positive and finite, got -1."),
+        (("-m", "method=seeded,nosuch"), "there is no method 'nosuch'. There are: "),
+        (("-m", "method=seeded", "epsilon=1,2"), "did you mean 'eps'?"),
+        (("epsilon=1",), "did you mean 'eps'?"),
+        (("+experiment=figure3",), "this experiment is a sweep; add -m to the command."),
+        (("-m", "method=seeded", "method.target=os.system,toy_methods.Toy"), "not in an allowed"),
+        (("-m", "dataset=table", "dataset.path=/nosuch.csv"), "nosuch.csv"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(
+    arguments: tuple[str, ...], message: str, bench: Bench
+) -> None:
+    refused = bench(*arguments)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1
+    assert refused.stdout == ""
+    assert not bench.results.exists()
+
+
+def test_a_results_folder_that_is_a_file_is_refused(bench: Bench) -> None:
+    bench.results.write_text("mine")
+    refused = bench("method=majority")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: cannot write to the results folder")
+    assert refused.stderr.count("\n") == 1
+    assert bench.results.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write into read-only folders")
+def test_a_read_only_results_folder_is_refused(bench: Bench) -> None:
+    bench.results.mkdir()
+    bench.results.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    refused = bench("method=majority")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: cannot write to the results folder")
+    assert list(bench.results.iterdir()) == []
