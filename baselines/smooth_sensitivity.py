@@ -160,7 +160,6 @@ def smooth_sensitivity_probabilities(counts: ArrayLike, epsilon: float) -> NDArr
     is_regular = sensitivity >= _VANISHING_SENSITIVITY
     exponent[is_regular] = np.minimum(MAX_WEIGHT_EXPONENT, epsilon / (2 * sensitivity[is_regular]))
     weights = np.where(counts == largest, np.exp(exponent)[..., np.newaxis], 1.0)
-    weights[largest[..., 0] == 0] = 1.0
     return weights / weights.sum(axis=-1, keepdims=True)
 
 

@@ -119,6 +119,9 @@ def test_of_equal_largest_domains_the_first_is_dropped():
     # first 9, 8.5 < 300 / (5.5 * 13/3) = 12.6.
     plan = plan_forest(300, (9, 9, 2, 2), 2, 1)
     assert (plan.n_trees, plan.root_features) == (3, (1, 2, 3))
+    # n=180: 8.5 > 180 / (5.5 * 13/3) = 7.6 (though 180 / (13/3)^2 = 9.6), so T=2, drop the other 9.
+    plan = plan_forest(180, (9, 9, 2, 2), 2, 1)
+    assert (plan.n_trees, plan.root_features) == (2, (2, 3))
 
 
 def test_the_last_root_feature_is_never_dropped():
@@ -207,6 +210,9 @@ def test_a_path_uses_each_feature_once_and_the_root_always_splits():
     assert (parent[first_child[feature >= 0]] == np.flatnonzero(feature >= 0)).all()
     feature, *_ = grown((3, 2), 1, 100.0)
     assert feature.tolist() == [0, -1, -1, -1]
+    # A share of exactly the minimum support is a leaf: 30 / 3 = 10.
+    assert grown((3, 2), 30, 10.0)[0].tolist() == [0, -1, -1, -1]
+    assert grown((3, 2), 30, 9.99)[0].tolist() == [0, 1, 1, 1, *[-1] * 6]
 
 
 def test_inner_features_are_uniform_among_the_unused():
@@ -310,6 +316,14 @@ def test_nodes_from_level_two_on_go_when_their_signal_is_not_above_the_noise():
     )
 
 
+def test_a_ratio_of_exactly_one_is_pruned():
+    # eps_t = 2 sqrt(2) / 8, so that N = 8 has the ratio 1.
+    epsilon_per_tree = math.sqrt(2) * 2 / 8
+    assert signal_to_noise([8], [1], epsilon_per_tree, 2)[0] == 1
+    tree = two_level_tree([[8, 0], [9, 0], [9, 0], [0, 8]], epsilon_per_tree)
+    assert tree.children.tolist() == [1, 2, -1, 3, 4, -1]
+
+
 def test_level_one_stays_however_small_but_does_not_vote_when_it_counts_nothing():
     tree = two_level_tree([[30, 10], [5, 40], [0, 0], [0, 0]])
     assert tree.n_nodes == 5
@@ -343,9 +357,12 @@ def test_a_leaf_wins_ties_with_its_root_and_the_most_confident_tree_decides():
     tree_1 = hand_made_tree([20, 30], [40, 10])
     tree_2 = hand_made_tree([10, 30], [40, 20])
     assert prediction([tree_1, tree_2], 0) == [1]
+    assert forest_votes([tree_1], np.array([[0]], dtype=np.int32))[0].tolist() == [[0.4, 0.6]]
     # Three trees of four say 1 with 0.6, one says 0 with 0.9.
     tree_4 = hand_made_tree([9, 1], [10, 20])
     assert prediction([tree_1, tree_1, tree_1, tree_4], 0) == [0]
+    # The mean is for 1 by now: 5 * 0.6 + 0.1 = 3.1 against 5 * 0.4 + 0.9 = 2.9.
+    assert prediction([tree_1] * 5 + [tree_4], 0) == [0]
 
 
 def test_an_unseen_value_stays_at_the_root_and_an_empty_leaf_climbs():
@@ -442,22 +459,25 @@ def test_unseen_training_values_are_counted_nowhere_and_unseen_test_values_use_t
     assert model.predict([[-1.0], [0.0], [1.0]]).tolist() == [0, 0, 1]
 
 
-def test_every_empty_leaf_carries_noise_too():
-    # One tree, one split on 1000 values; all rows have value 0, 2000 of each class. An empty leaf
-    # shows N >= 1 with probability 1 - (1 - p)^2 where p = P(Lap(1) >= 1) = exp(-1) / 2 = 0.184; its
-    # votes then differ from the root's even ones, unless both classes show the same count.
-    schema = categorical_schema((1000,))
-    X, y = np.zeros((4000, 1)), np.arange(4000) % 2
+def test_every_empty_leaf_of_every_tree_carries_its_share_of_noise():
+    # Two features of 300 values, planned for 286,000 rows at eps = 4: deep = shallow = 3.18, which
+    # T = 5 exceeds (5 * 0.707), so T = 4 with eps_t = 1. Depth 2: 90,000 leaves a tree, and ten rows.
+    X, y = np.zeros((10, 2)), np.zeros(10)
     model = SnrClassifier(
-        schema=schema, epsilon=1.0, mode="corrected", public_n_rows=80, noise_seed=0
+        schema=categorical_schema((300, 300)),
+        epsilon=4.0,
+        mode="corrected",
+        public_n_rows=286_000,
+        noise_seed=0,
     ).fit(X, y)
-    (tree,) = model.trees_
-    assert tree.n_nodes == 1001
-    votes = tree.votes[2:, 0]
-    p = math.exp(-1) / 2
-    is_one_sided = (votes == 0) | (votes == 1)
-    # One class at least 1, the other 0: 2 p (1 - p) = 0.300; 5 standard deviations are 0.073.
-    assert is_one_sided.mean() == pytest.approx(2 * p * (1 - p), abs=0.073)
+    assert (model.plan_.n_trees, model.plan_.epsilon_per_tree) == (4, 1.0)
+    # An empty leaf stays when N > 2 sqrt(2), so N >= 3, the sum over two classes of
+    # max(0, floor(Lap(1))): P(0) = 1 - e^-1 / 2, P(j) = (e^-j - e^-(j+1)) / 2.
+    p = np.append(1 - math.exp(-1) / 2, (np.exp(-np.arange(1, 3)) - np.exp(-np.arange(2, 4))) / 2)
+    share = 1 - np.convolve(p, p)[:3].sum()
+    # Root and level 1 stay. 5 standard deviations of 360,000 leaves: 0.0022.
+    kept = sum(tree.n_nodes - 301 for tree in model.trees_) / 360_000
+    assert kept == pytest.approx(share, abs=5 * math.sqrt(share * (1 - share) / 360_000))
 
 
 def test_the_seeds_of_structure_and_noise_act_apart_and_jobs_change_nothing():
