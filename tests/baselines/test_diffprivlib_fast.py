@@ -69,7 +69,7 @@ def accuracies(engine, epsilon, max_depth):
     return np.array([fitted(engine, s, epsilon, max_depth).score(X, y) for s in SEEDS])
 
 
-@pytest.mark.parametrize(("epsilon", "max_depth"), [(1.0, 6), (np.inf, 8)])
+@pytest.mark.parametrize(("epsilon", "max_depth"), [(1.0, 6), (np.inf, 6)])
 def test_two_sample_tests_cannot_tell_the_engines_apart(epsilon, max_depth):
     ours, theirs = accuracies("fast", epsilon, max_depth), accuracies("library", epsilon, max_depth)
     assert mannwhitneyu(ours, theirs).pvalue > 0.01
@@ -198,8 +198,7 @@ def test_one_record_more_moves_others_to_other_trees(n_trees, n_moved, n_touched
     after = tree_of_position(39075, n_trees)[1:]
     moved = before != after
     assert moved.sum() == n_moved
-    touched = set(before[moved]) | set(after[moved]) | {0}
-    assert len(touched) in (n_touched, n_touched + 1)
+    assert len(set(before[moved]) | set(after[moved])) == n_touched
 
 
 def test_the_corrected_partition_gives_each_row_a_tree_of_its_own_choice():
