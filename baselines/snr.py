@@ -56,6 +56,9 @@ from lumberjack.schema import CategoricalFeature, FeatureSchema
 NO_NODE = -1
 FIRST_PRUNED_LEVEL = 2
 N_ESTIMATION_WALKS = 2000
+LARGEST_COUNT = 2**40
+MAX_PLANNED_TREES = 2**40
+BYTES_PER_TREE = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,11 @@ def plan_forest(n_rows: int, domain_sizes: ArrayLike, n_classes: int, epsilon: f
     Returns
     -------
     ForestPlan
+
+    Raises
+    ------
+    MemoryError
+        When the number of trees is beyond counting.
     """
     sizes = np.asarray(domain_sizes, dtype=np.float64)
     support_per_tree = n_classes * math.sqrt(2) / epsilon
@@ -110,6 +118,11 @@ def plan_forest(n_rows: int, domain_sizes: ArrayLike, n_classes: int, epsilon: f
     deep = n_rows / mean_size ** (len(sizes) / 2)
 
     n_trees = len(sizes)
+    if deep > MAX_PLANNED_TREES * support_per_tree:
+        raise MemoryError(
+            f"SNR would grow more than {MAX_PLANNED_TREES:.3g} trees at epsilon={epsilon:g} on "
+            f"{n_rows} rows. Lower epsilon."
+        )
     if deep > n_trees * support_per_tree:
         # A jump to the end of the authors' loop, which adds one tree at a time.
         n_trees = max(n_trees, math.ceil(deep / support_per_tree) - 1)
@@ -361,7 +374,8 @@ def noisy_counts(counts: ArrayLike, noise: ArrayLike) -> NDArray[np.int64]:
     """Return max(0, trunc(count + noise)).
 
     Counts are whole, so cutting the noise down to whole numbers first gives the same, and the
-    last bits of a floating-point sum cannot tell the count.
+    last bits of a floating-point sum cannot tell the count. Results above ``LARGEST_COUNT`` are
+    set to it, so that sums over leaves stay whole numbers at any budget.
 
     Parameters
     ----------
@@ -374,8 +388,9 @@ def noisy_counts(counts: ArrayLike, noise: ArrayLike) -> NDArray[np.int64]:
     -------
     ndarray of int64
     """
-    whole = np.floor(np.asarray(noise, dtype=np.float64)).astype(np.int64)
-    return np.maximum(0, np.asarray(counts, dtype=np.int64) + whole)
+    whole = np.floor(np.asarray(noise, dtype=np.float64)).clip(-(2.0**60), 2.0**60)
+    sums = np.asarray(counts, dtype=np.int64) + whole.astype(np.int64)
+    return sums.clip(0, LARGEST_COUNT)
 
 
 def signal_to_noise(
@@ -1001,7 +1016,8 @@ class SnrClassifier(ClassifierMixin, BaseEstimator):
         while_built = 2 * 40 + n_classes * (8 + 8 + 8 + 8) + 40
         when_kept = 4 + 8 + 8 + 8 * n_classes
         n_threads = min(check_n_jobs(self.n_jobs), plan.n_trees)
-        gigabytes = nodes * (n_threads * while_built + plan.n_trees * when_kept) / 1e9
+        n_bytes = nodes * (n_threads * while_built + plan.n_trees * when_kept)
+        gigabytes = (n_bytes + plan.n_trees * BYTES_PER_TREE) / 1e9
         if gigabytes > self.memory_limit_gb:
             raise MemoryError(
                 f"SNR would grow {plan.n_trees} trees of about {nodes:.3g} nodes, an estimated "

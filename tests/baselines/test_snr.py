@@ -598,6 +598,21 @@ def test_a_forest_too_large_for_memory_is_refused_with_the_estimate():
         model.fit(X, y)
     with pytest.raises(MemoryError, match="memory_limit_gb=1e-06"):
         SnrClassifier(schema=mixed_schema(), memory_limit_gb=1e-6).fit(*mixed_table(100))
+    # Two binary features: deep = n / 2, and so 1e10 * n / (4 sqrt(2)) = 5e12 trees.
+    with pytest.raises(MemoryError, match=r"more than 1\.1e\+12 trees at epsilon=1e\+10"):
+        SnrClassifier(schema=categorical_schema((2, 2)), epsilon=1e10).fit(
+            np.zeros((3000, 2)), np.arange(3000) % 2
+        )
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-3])
+@pytest.mark.parametrize("mode", ["paper", "corrected"])
+def test_a_budget_next_to_nothing_gives_a_useless_forest_but_no_trouble(epsilon, mode):
+    X, y = mixed_table(300)
+    model = SnrClassifier(schema=mixed_schema(), epsilon=epsilon, mode=mode, noise_seed=0)
+    shares = model.fit(X, y).predict_proba(X)
+    assert np.isfinite(shares).all()
+    assert shares.min() >= 0
 
 
 # ---- what is said about privacy
