@@ -260,13 +260,13 @@ def power_of_ten(number: float) -> str:
     Returns
     -------
     str
-        For example 10⁻⁶ or 2.5×10⁻⁷; numbers from 0.001 as they are.
+        For example 10⁻⁶; numbers from 0.001 as they are.
     """
     if number == 0 or number >= 1e-3:
         return f"{number:g}"
     digits, exponent = f"{number:e}".split("e")
     power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return power if float(digits) == 1 else f"{float(digits):g}×{power}"
+    return power if float(digits) == 1 else f"{float(digits):g}\N{MULTIPLICATION SIGN}{power}"
 
 
 def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:

@@ -50,7 +50,8 @@ INSET_GRID = (150, 120)
 N_SHOWN = 2500
 """Points that are drawn, of 10,000; all of them are counted."""
 
-REGION_COLOURS = ("#F7CDB2", "#B9D9EE", "#8FCDB4")
+REGION_COLOURS = ("#FBE2D2", "#AACDE6", "#7DBFA3")
+"""From light to dark, so that regions differ in grey too."""
 POINT_COLOURS = (style.VERMILION, style.BLUE, "#00674B")
 POINT_MARKERS = ("o", "s", "^")
 
@@ -241,7 +242,7 @@ def draw_cells(cells: Sequence[Cell], settings: Settings) -> Figure:
     """
     n_columns = len(EXTENTS)
     width, height = 3.15, 2.52
-    left, right, top, bottom, gap_x, gap_y = 0.78, 0.08, 0.42, 0.86, 0.18, 0.42
+    left, right, top, bottom, gap_x, gap_y = 0.78, 0.08, 0.42, 0.92, 0.18, 0.42
     total_width = left + n_columns * width + (n_columns - 1) * gap_x + right
     total_height = top + 2 * height + gap_y + bottom
     figure = Figure(figsize=(total_width, total_height))
@@ -258,7 +259,7 @@ def draw_cells(cells: Sequence[Cell], settings: Settings) -> Figure:
         )
         if row == 0:
             axes.annotate(
-                f"bounds [0, {cell.extent}] × [0, {cell.extent * 4 // 5}]",
+                f"bounds [0, {cell.extent}] \N{MULTIPLICATION SIGN} [0, {cell.extent * 4 // 5}]",
                 (0.5, 1),
                 xycoords="axes fraction",
                 xytext=(0, 19),
@@ -409,11 +410,11 @@ def _draw_legend(figure: Figure, settings: Settings) -> None:
             )
         )
         handles.append(Patch(facecolor=REGION_COLOURS[code], label="its region"))
-    width, height = figure.get_size_inches()
+    height = float(figure.get_size_inches()[1])
     figure.legend(
         handles=handles,
         loc="lower center",
-        bbox_to_anchor=(0.5, 0.16 / height),
+        bbox_to_anchor=(0.5, 0.21 / height),
         ncols=6,
         frameon=False,
         fontsize=8.5,
@@ -426,7 +427,7 @@ def _draw_legend(figure: Figure, settings: Settings) -> None:
         0.05 / height,
         f"{trees} trees each, majority vote; regions of the first seed, shares are means of "
         f"{settings.n_seeds} seeds. Insets: the whole space, with the blob (triangle) and the part "
-        "shown (square).",
+        "shown (rectangle).",
         ha="center",
         va="bottom",
         fontsize=7.5,

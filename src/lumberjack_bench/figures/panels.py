@@ -29,8 +29,6 @@ PANELS_PER_ROW = 3
 SAMPLE = 0.2
 """Length of the piece of line in front of a name, in inches."""
 
-LABEL_SIZE = 8.0
-
 DOUBTED, TUNED = "†", "‡"
 
 Key = tuple[str, str]
@@ -207,7 +205,7 @@ def _name_curves(
     ordered = sorted(panel.curves, key=lambda curve: (max(curve.last, low), curve.last))
     heights = [(max(curve.last, low) - low) / (high - low) for curve in ordered]
     texts = [_name(curve, curve in far_below) for curve in ordered]
-    gap = LABEL_SIZE * 1.24 / 72 / PANEL_HEIGHT
+    gap = style.LABEL_SIZE * 1.24 / 72 / PANEL_HEIGHT
     # A name of two lines takes the room of two.
     extra = np.cumsum([0.0] + [gap * 0.85 * text.count("\n") for text in texts[:-1]])
     own = np.array([gap * 0.425 * text.count("\n") for text in texts])
@@ -252,7 +250,7 @@ def _name_curves(
             place,
             text,
             transform=inside,
-            fontsize=LABEL_SIZE,
+            fontsize=style.LABEL_SIZE,
             va="center",
             linespacing=1.05,
             color=style.INK,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -32,7 +33,10 @@ PALE = "#B8B8B8"
 RESOLUTION = 200
 """Dots per inch of the PNG files and of what is rasterised inside the PDF."""
 
-_SETTINGS = {
+LABEL_SIZE = 8.0
+"""Of the names beside lines, in points."""
+
+_SETTINGS: Mapping[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that all machines draw the same
     "font.size": 9,
     "axes.titlesize": 10,

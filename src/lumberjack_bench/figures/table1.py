@@ -6,13 +6,18 @@ set that could not be had keeps its row, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from lumberjack_bench.datasets import Dataset, DatasetError, Summary, load
 from lumberjack_bench.datasets.named import named_config
+from lumberjack_bench.figures.request import FigureError, Request
+from lumberjack_bench.figures.style import write_whole
+from lumberjack_bench.runs.store import ResultStore
 
 PAPER = {
     "adult": Summary(48_842, 14, 8, 2, 0.761),
@@ -51,7 +56,44 @@ _QUANTITIES = (
 )
 
 
-def load_table1(overrides: Sequence[str] = ()) -> list[Dataset | DatasetError]:
+def make(request: Request) -> list[Path]:
+    """Load the data sets and write the comparison.
+
+    Parameters
+    ----------
+    request : Request
+        Where to, and settings of the data sets. Where runs lie beside the results table, a data set
+        is loaded as they had it, unless a setting says otherwise.
+
+    Returns
+    -------
+    list of Path
+        Markdown and csv.
+
+    Raises
+    ------
+    FigureError
+        When a setting is known to none of the data sets.
+    """
+    for text in request.overrides:
+        key = _key(text)
+        if not any(key in _known_settings(name) for name in PAPER):
+            known = sorted({setting for name in PAPER for setting in _known_settings(name)})
+            raise FigureError(f"table1: no data set has a setting {key!r}; there are {known}.")
+    used = {
+        str(result["run"]["dataset"]["name"]): dict(result["run"]["dataset"])
+        for result in ResultStore(request.results.parent).results()
+    }
+    table = table1(load_table1(request.overrides, used))
+    return [
+        write_whole(request.out / "table1.md", to_markdown(table)),
+        write_whole(request.out / "table1.csv", to_csv(table)),
+    ]
+
+
+def load_table1(
+    overrides: Sequence[str] = (), used: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Dataset | DatasetError]:
     """Load the data sets of Table 1.
 
     Parameters
@@ -59,6 +101,8 @@ def load_table1(overrides: Sequence[str] = ()) -> list[Dataset | DatasetError]:
     overrides : sequence of str
         Settings such as ``stand_in_dir=DIR`` or ``data_dir=DIR``; each goes to the data sets
         that have it.
+    used : mapping of str to mapping, optional
+        Configs that replace those of the project, by name.
 
     Returns
     -------
@@ -67,14 +111,12 @@ def load_table1(overrides: Sequence[str] = ()) -> list[Dataset | DatasetError]:
     """
     loaded: list[Dataset | DatasetError] = []
     for name in PAPER:
-        known = {"data_dir", *named_config(name)}
-        chosen = [
-            text
-            for text in overrides
-            if text.removeprefix("dataset.").partition("=")[0].split(".")[0] in known
-        ]
+        chosen = [text for text in overrides if _key(text) in _known_settings(name)]
+        config = {**named_config(name), **((used or {}).get(name, {}))}
+        changes = named_config(name, chosen)
+        config |= {_key(text): changes[_key(text)] for text in chosen}
         try:
-            loaded.append(load(named_config(name, chosen)))
+            loaded.append(load(config))
         except DatasetError as error:
             loaded.append(error)
     return loaded
@@ -109,6 +151,15 @@ def table1(datasets: Iterable[Dataset | BaseException]) -> pd.DataFrame:
             errors[str(getattr(item, "dataset_name", ""))] = reason.partition(" Tried in ")[0]
     names = list(dict.fromkeys([*PAPER, *found, *filter(None, errors)]))
     return pd.DataFrame([_row(name, found.get(name), errors.get(name)) for name in names])
+
+
+def _key(override: str) -> str:
+    """Return the setting that ``[dataset.]key[.part]=value`` changes."""
+    return override.removeprefix("dataset.").partition("=")[0].split(".")[0]
+
+
+def _known_settings(name: str) -> set[str]:
+    return {"data_dir", *named_config(name)}
 
 
 def _row(name: str, dataset: Dataset | None, error: str | None) -> dict[str, object]:
