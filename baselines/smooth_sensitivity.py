@@ -549,8 +549,8 @@ class SmoothSensitivityClassifier(ClassifierMixin, BaseEstimator):
             )
         concerns = [
             "the label's weights use a sensitivity that depends on the counts, and the dependence "
-            "is not paid for: one row more can cost a loss of up to 17 at epsilon 1 in a leaf with "
-            "counts 10 and 7, and up to ln((e^50 + 1) / 2) = 49.3 in any leaf (found by N. "
+            "is not paid for: one row more costs a loss of 17.3 at epsilon 1 in a leaf with counts "
+            "10 and 7, and ln((e^50 + 1) / 2) = 49.3 at epsilon 4 in an empty leaf (found by N. "
             "Holohan; authors' addendum; Lumberjack paper, section E)",
             "equal parts of n // T rows: one row more or less moves others to other trees and "
             "changes which rows are left out",
