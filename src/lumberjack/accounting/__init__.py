@@ -11,13 +11,17 @@ sparse_threshold
     The threshold query (Theorem 6, Lemmas 5, 7, 15, 16, Corollary 17).
 joint
     Structure, leaf counts and guide histograms as one release.
+tight
+    The worst adaptive adversary against threshold answers, followed step by step: ``get_delta_tight``,
+    ``get_epsilon_tight``, ``calibrate_tight``. Import it by name; it compiles what it runs.
 guarantee
     What is promised: guarantees, the ledger of a fit, the card of a method.
 
 All of it is under the neighbouring relation "add or remove one record". Functions named
 ``get_delta*`` say what given noise satisfies; ``calibrate_*`` say what noise a given guarantee
 needs, rounded so that the former confirms the latter. The accounting ``paper`` reproduces
-the paper; ``safe`` holds for every adaptive order of queries.
+the paper; ``safe`` holds for every adaptive order of queries; ``tight`` does so too with less
+noise, provided that nothing of a threshold query but its answer is kept.
 
 Examples
 --------

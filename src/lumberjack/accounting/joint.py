@@ -47,6 +47,9 @@ class JointNoise:
         Standard deviation of the noise of leaf class counts; infinite without leaves.
     sigma_guide : float
         Standard deviation of the noise of guide histograms; infinite without a guide.
+    gumbel_scale_leaf : float, default=inf
+        Scale of the Gumbel noise of leaves that vote; finite only where the accounting covers
+        them, and then in place of ``sigma_leaf``.
     """
 
     mu_total: float
@@ -54,6 +57,7 @@ class JointNoise:
     margin: float
     sigma_leaf: float
     sigma_guide: float
+    gumbel_scale_leaf: float = math.inf
 
     @property
     def threshold(self) -> float:
