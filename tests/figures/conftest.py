@@ -1,54 +1,13 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lumberjack_bench.results import COLUMNS
-
-DELTA = 1e-6
-
-
-def result_rows(
-    method: str,
-    values: Sequence[float],
-    *,
-    eps: float = 1.0,
-    metric: str = "accuracy",
-    **changes: Any,
-) -> list[dict[str, Any]]:
-    """Rows of one finished run, a repetition for each value."""
-    is_private = math.isfinite(eps)
-    row = {
-        "dataset": "adult",
-        "method": method,
-        "label": method.replace("_", " ").title(),
-        "mode": "paper",
-        "params": '{"depth": 3}',
-        "eps": eps,
-        "delta": DELTA if is_private else 0.0,
-        "seed": 0,
-        "metric": metric,
-        "status": "ok",
-        "data_source": "adult.data, 48,842 rows",
-        "is_stand_in": False,
-        "card_status": "holds" if is_private else "not private",
-        "card_claim": f"({eps:g}, 1e-06), add or remove one record" if is_private else "none",
-        "card_concerns": "",
-        "tuned": "",
-        "versions": "python=3.11 numpy=2.4",
-        "commit": "abc",
-        "machine": "Linux, 2 cores",
-    } | changes
-    row.setdefault(
-        "run_hash",
-        f"{row['dataset']}-{method}-{row['mode']}-{eps:g}-{row['seed']}-{len(values)}-{row['params']}",
-    )
-    return [row | {"repetition": i, "value": value} for i, value in enumerate(values)]
 
 
 @pytest.fixture

@@ -276,7 +276,7 @@ def draw_errors(measurements: Sequence[Measurement]) -> Figure:
     Figure
     """
     figure = Figure(figsize=(6.6, 3.9))
-    axes = figure.add_axes((0.095, 0.235, 0.63, 0.735))
+    axes = figure.add_axes((0.115, 0.235, 0.61, 0.735))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(which="major")

@@ -160,18 +160,21 @@ def _set_title(axes: Axes, panel: Panel) -> None:
 def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
     """Return the limits of the axis, and the majority class where it would squeeze the rest."""
     majority = [curve for curve in panel.curves if curve.kind == "majority"]
-    ends = []
-    for curve in panel.curves:
-        if curve.kind == "reference":
-            ends.append(curve.last)
-        elif curve.kind == "private":
-            for point in curve.points:
-                half = point.interval.half_width
-                half = 0.0 if math.isnan(half) else half
-                ends += [point.interval.mean - half, point.interval.mean + half]
-    if not ends:
-        ends = [curve.last for curve in majority]
-    low, high = min(ends), max(ends)
+    others = [curve for curve in panel.curves if curve.kind != "majority"] or majority
+    intervals = [point.interval for curve in others for point in curve.points]
+    means = [interval.mean for interval in intervals]
+    low, high = min(means), max(means)
+    # Bands of two repetitions can be ten times as high as everything else: cut them off then.
+    span = max(high - low, 0.01)
+    bands = [
+        point.interval.mean + sign * min(point.interval.half_width, span)
+        for curve in others
+        if curve.kind == "private"
+        for point in curve.points
+        if not math.isnan(point.interval.half_width)
+        for sign in (-1, 1)
+    ]
+    low, high = min([low, *bands]), max([high, *bands])
     span = max(high - low, 0.01)
     far_below = [curve for curve in majority if curve.last < low - 0.5 * span]
     low = min([low, *(curve.last for curve in majority if curve not in far_below)])

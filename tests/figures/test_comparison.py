@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import csv
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic_results import result_rows
+
+from lumberjack_bench.figures.comparison import compare, read_selector
+from lumberjack_bench.figures.request import FigureError
+from lumberjack_bench.results import read_table
+
+
+def load_script(name):
+    path = Path(__file__).resolve().parents[2] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def script():
+    return load_script("compare")
+
+
+@pytest.fixture
+def table_of(write_results):
+    return lambda *runs: read_table(write_results(*runs))
+
+
+A = [0.80, 0.82, 0.84, 0.86, 0.88]
+B = [0.79, 0.80, 0.81, 0.82, 0.83]
+
+
+def test_differences_are_paired_by_split(table_of):
+    # Differences 0.01 to 0.05: mean 0.03, s = 0.01581139, t(4, 0.975) = 2.776445,
+    # half width 0.01963243. Wilcoxon, five positive differences: p = 2 / 2^5 = 0.0625.
+    (only,) = compare(table_of(result_rows("a", A), result_rows("b", B)), "a", "b").comparisons
+    assert only.n_pairs == 5
+    assert only.mean_a == pytest.approx(0.84)
+    assert only.mean_b == pytest.approx(0.81)
+    assert only.difference.mean == pytest.approx(0.03)
+    assert only.lower == pytest.approx(0.03 - 0.01963243, abs=1e-8)
+    assert only.upper == pytest.approx(0.03 + 0.01963243, abs=1e-8)
+    assert only.p_value == pytest.approx(0.0625)
+    assert (only.wins, only.ties, only.losses) == (5, 0, 0)
+    assert only.winner == "a"
+
+
+def test_only_common_splits_count(table_of):
+    table = table_of(result_rows("a", A), result_rows("b", B[:3]), result_rows("b", B, seed=1))
+    (only,) = compare(table, "a", "b").comparisons
+    assert only.n_pairs == 3
+    assert only.mean_a == pytest.approx(0.82)
+
+
+def test_the_other_way_round_has_the_other_sign(table_of):
+    table = table_of(result_rows("a", A), result_rows("b", B))
+    (forth,) = compare(table, "a", "b").comparisons
+    (back,) = compare(table, "b", "a").comparisons
+    assert back.lower == pytest.approx(-forth.upper)
+    assert (back.wins, back.losses, back.winner) == (0, 5, "b")
+
+
+def test_a_reference_serves_every_eps(table_of):
+    table = table_of(
+        result_rows("a", A, eps=1.0),
+        result_rows("a", A, eps=2.0),
+        result_rows("trees", B, eps=math.inf),
+    )
+    comparisons = compare(table, "a", "trees").comparisons
+    assert [item.eps for item in comparisons] == [1.0, 2.0, None]
+
+
+def test_over_all_eps_each_split_is_averaged_first(table_of):
+    # Differences per split: eps 1: 0.01, 0.03; eps 2: 0.03, 0.05; averaged: 0.02, 0.04.
+    # s = 0.01414214, t(1, 0.975) = 12.706205, half width 12.706205 * 0.01 = 0.12706205.
+    table = table_of(
+        result_rows("a", [0.51, 0.63], eps=1.0),
+        result_rows("b", [0.50, 0.60], eps=1.0),
+        result_rows("a", [0.53, 0.65], eps=2.0),
+        result_rows("b", [0.50, 0.60], eps=2.0),
+    )
+    *_, over_all = compare(table, "a", "b").comparisons
+    assert over_all.eps is None
+    assert over_all.n_pairs == 2
+    assert over_all.difference.mean == pytest.approx(0.03)
+    assert over_all.upper == pytest.approx(0.03 + 0.12706205, abs=1e-8)
+
+
+def test_equal_methods_tie_and_have_no_winner(table_of):
+    table = table_of(result_rows("a", A), result_rows("b", A))
+    for interval in ("t", "bootstrap"):
+        (only,) = compare(table, "a", "b", interval=interval).comparisons
+        assert (only.wins, only.ties, only.losses) == (0, 5, 0)
+        assert (only.lower, only.upper, only.p_value) == (0.0, 0.0, 1.0)
+        assert only.winner == ""
+
+
+def test_the_bootstrap_interval_is_near_the_normal_one_for_many_pairs(table_of):
+    # 100 differences with standard deviation 0.01: half width near 1.96 * 0.01 / 10 = 0.00196.
+    generator = np.random.default_rng(0)
+    noise = generator.normal(0, 1, 100)
+    noise = (noise - noise.mean()) / noise.std()
+    table = table_of(
+        result_rows("a", list(0.8 + 0.003 + 0.01 * noise)), result_rows("b", [0.8] * 100)
+    )
+    (first,) = compare(table, "a", "b", interval="bootstrap").comparisons
+    (again,) = compare(table, "a", "b", interval="bootstrap").comparisons
+    assert (first.lower, first.upper) == (again.lower, again.upper)
+    assert first.lower == pytest.approx(0.003 - 0.00196, abs=0.0003)
+    assert first.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
+
+
+def test_rows_of_different_sources_are_never_compared(table_of):
+    table = table_of(
+        result_rows("a", A, data_source="part, 10 rows"),
+        result_rows("b", B, data_source="whole, 20 rows"),
+    )
+    with pytest.raises(FigureError, match="no data set, data source and eps in common"):
+        compare(table, "a", "b")
+
+
+def test_an_unknown_method_is_refused_with_those_that_there_are(table_of):
+    table = table_of(result_rows("a", A), result_rows("b", B))
+    with pytest.raises(FigureError, match=r"no method 'c'; they hold a, b\."):
+        compare(table, "a", "c")
+
+
+def test_too_few_pairs_are_refused_with_their_number(table_of):
+    table = table_of(result_rows("a", A), result_rows("b", B[:1]))
+    with pytest.raises(FigureError, match=r"adult at eps=1: too few common repetitions \(1, at"):
+        compare(table, "a", "b")
+
+
+def test_too_few_pairs_at_one_eps_do_not_hide_the_others(table_of):
+    table = table_of(
+        result_rows("a", A, eps=1.0),
+        result_rows("b", B, eps=1.0),
+        result_rows("a", A, eps=2.0),
+        result_rows("b", B[:1], eps=2.0),
+    )
+    result = compare(table, "a", "b")
+    assert [item.eps for item in result.comparisons] == [1.0]
+    assert result.skipped == (
+        "adult at eps=2: too few common repetitions (1, at least 2 are needed)",
+    )
+
+
+def test_variants_must_be_told_apart_and_can_be(table_of):
+    table = table_of(
+        result_rows("a", A, params='{"depth": 3}'),
+        result_rows("a", B, params='{"depth": 5}'),
+        result_rows("b", B),
+        result_rows("b", A, mode="corrected"),
+    )
+    with pytest.raises(FigureError, match=r"'a' means 2 variants on adult.*depth \(3, 5\)"):
+        compare(table, "a", "b:paper")
+    with pytest.raises(FigureError, match=r"mode \(corrected, paper\)"):
+        compare(table, "a,depth=3", "b")
+    (only,) = compare(table, "a,depth=3", "b:paper").comparisons
+    assert only.difference.mean == pytest.approx(0.03)
+    with pytest.raises(FigureError, match="hold 3, 5"):
+        compare(table, "a,depth=4", "b:paper")
+
+
+def test_selectors_are_read_and_bad_ones_refused():
+    selector = read_selector("snr:corrected,n_bins=5")
+    assert (selector.method, selector.mode, selector.params) == (
+        "snr",
+        "corrected",
+        {"n_bins": "5"},
+    )
+    with pytest.raises(FigureError, match="has no '='"):
+        read_selector("snr,n_bins")
+
+
+def test_the_script_prints_a_table_and_writes_a_csv(write_results, script, capsys, tmp_path):
+    path = write_results(result_rows("a", A), result_rows("b", B))
+    target = tmp_path / "wins.csv"
+    assert script.main(["a", "b", "--results", str(path), "--csv", str(target)]) == 0
+    printed = capsys.readouterr().out
+    assert "a has the higher mean in 1 of 1 rows (interval above 0 in 1)" in printed
+    assert "5-0-0" in printed
+    assert "cannot fall below 0.0625" in printed
+    (row,) = csv.DictReader(target.read_text().splitlines())
+    assert (row["eps"], row["n_pairs"], row["wins"]) == ("1", "5", "5")
+    assert float(row["difference"]) == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a", "nosuch"], "no method 'nosuch'; they hold a, b"),
+        (["a", "b", "--datasets", "nosuch"], "no data set 'nosuch'; they hold adult"),
+        (["a", "b", "--metric", "nosuch"], "no metric 'nosuch'; they hold accuracy"),
+    ],
+)
+def test_the_script_refuses_in_one_line(write_results, script, capsys, arguments, message):
+    path = write_results(result_rows("a", A), result_rows("b", B))
+    assert script.main([*arguments, "--results", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_the_script_says_how_to_make_a_missing_table(script, capsys, tmp_path):
+    assert script.main(["a", "b", "--results", str(tmp_path / "no.csv")]) == 2
+    assert "python run.py -m method=a,b" in capsys.readouterr().err

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from synthetic_results import result_rows
+
+from lumberjack_bench.figures.curves import csv_rows, power_of_ten, read_panels
+from lumberjack_bench.figures.request import FigureError
+from lumberjack_bench.results import read_table
+
+
+@pytest.fixture
+def panels_of(write_results):
+    def read(*runs, **choices):
+        return read_panels(read_table(write_results(*runs)), **choices)
+
+    return read
+
+
+def test_a_point_is_the_mean_of_its_repetitions_with_students_interval(panels_of):
+    # Values 0.81 to 0.85: mean 0.83, s = 0.01 sqrt(2.5) = 0.01581139, t(4, 0.975) = 2.776445,
+    # half width 2.776445 * 0.01581139 / sqrt(5) = 0.01963243.
+    (panel,) = panels_of(result_rows("forest", [0.81, 0.82, 0.83, 0.84, 0.85], eps=2.0))
+    (row,) = csv_rows("figure3", [panel])
+    assert row["eps"] == 2.0
+    assert row["mean"] == pytest.approx(0.83)
+    assert row["lower"] == pytest.approx(0.83 - 0.01963243, abs=1e-8)
+    assert row["upper"] == pytest.approx(0.83 + 0.01963243, abs=1e-8)
+    assert row["n_repetitions"] == 5
+
+
+def test_a_single_repetition_has_no_interval(panels_of):
+    (panel,) = panels_of(result_rows("forest", [0.81]))
+    (row,) = csv_rows("figure3", [panel])
+    assert (row["mean"], row["lower"], row["upper"]) == (0.81, "", "")
+
+
+def test_a_repetition_that_two_runs_hold_counts_once_and_the_longer_run_wins(panels_of):
+    short = result_rows("forest", [0.1, 0.2])
+    long = result_rows("forest", [0.6, 0.7, 0.8])
+    other_seed = result_rows("forest", [0.9], seed=1)
+    for runs in ((short, long, other_seed), (other_seed, long, short)):
+        (panel,) = panels_of(*runs)
+        (point,) = panel.curves[0].points
+        assert point.values == {(0, 0): 0.6, (0, 1): 0.7, (0, 2): 0.8, (1, 0): 0.9}
+
+
+def test_curves_are_ordered_by_their_last_value(panels_of):
+    (panel,) = panels_of(
+        result_rows("falls", [0.9], eps=1.0),
+        result_rows("falls", [0.7], eps=8.0),
+        result_rows("rises", [0.6], eps=1.0),
+        result_rows("rises", [0.8], eps=8.0),
+        result_rows("extra_trees", [0.75], eps=math.inf),
+    )
+    assert [curve.method for curve in panel.curves] == ["rises", "extra_trees", "falls"]
+    assert [point.eps for point in panel.curves[0].points] == [1.0, 8.0]
+
+
+def test_private_methods_references_and_the_majority_are_told_apart(panels_of):
+    (panel,) = panels_of(
+        result_rows("forest", [0.8]),
+        result_rows("extra_trees", [0.85], eps=math.inf),
+        result_rows("majority", [0.76], eps=math.inf),
+    )
+    assert {curve.method: curve.kind for curve in panel.curves} == {
+        "forest": "private",
+        "extra_trees": "reference",
+        "majority": "majority",
+    }
+
+
+def test_data_sets_come_in_the_paper_s_order_and_own_ones_last(panels_of):
+    runs = [
+        result_rows("forest", [0.8], dataset=name)
+        for name in ("mine", "acs_travel_time", "adult", "acs_income")
+    ]
+    assert [panel.dataset for panel in panels_of(*runs)] == [
+        "adult",
+        "acs_income",
+        "acs_travel_time",
+        "mine",
+    ]
+
+
+def test_rows_of_a_stand_in_and_of_the_real_file_never_meet_in_a_curve(panels_of):
+    stand_in = {"data_source": "stand-in part.parquet, 10 rows", "is_stand_in": True}
+    panels = panels_of(
+        result_rows("forest", [0.8], dataset="acs_income", data_source="psam_p06.csv, 20 rows"),
+        result_rows("forest", [0.7], dataset="acs_income", run_hash="b", **stand_in),
+    )
+    assert [(p.data_source, p.is_stand_in, p.curves[0].last) for p in panels] == [
+        ("psam_p06.csv, 20 rows", False, 0.8),
+        ("stand-in part.parquet, 10 rows", True, 0.7),
+    ]
+
+
+def test_variants_of_a_method_are_named_by_what_differs(panels_of):
+    (panel,) = panels_of(
+        result_rows("forest", [0.9], params='{"depth": 3, "trees": 10}'),
+        result_rows("forest", [0.8], params='{"depth": 5, "trees": 10}'),
+    )
+    assert [curve.label for curve in panel.curves] == ["Forest (depth=3)", "Forest (depth=5)"]
+
+
+def test_the_corrected_variant_is_always_named(panels_of):
+    (panel,) = panels_of(result_rows("snr", [0.9], mode="corrected", label="SNR"))
+    assert panel.curves[0].label == "SNR (corrected)"
+    (panel,) = panels_of(
+        result_rows("snr", [0.9], mode="corrected", label="SNR"),
+        result_rows("snr", [0.95], label="SNR"),
+    )
+    assert [curve.label for curve in panel.curves] == ["SNR (paper)", "SNR (corrected)"]
+
+
+def test_different_deltas_make_different_curves(panels_of):
+    (panel,) = panels_of(
+        result_rows("forest", [0.9], run_hash="a"),
+        result_rows("forest", [0.8], delta=1e-5, run_hash="b"),
+    )
+    assert [curve.label for curve in panel.curves] == ["Forest (δ=10⁻⁶)", "Forest (δ=10⁻⁵)"]
+
+
+def test_failed_runs_and_other_metrics_are_left_out(panels_of):
+    (row,) = result_rows("broken", [0.0], metric="failure", status="failed")
+    failure = [row | {"repetition": "", "value": ""}]
+    (panel,) = panels_of(
+        result_rows("forest", [0.8]), result_rows("forest", [12.0], metric="fit_seconds"), failure
+    )
+    assert [curve.method for curve in panel.curves] == ["forest"]
+    assert panel.curves[0].last == 0.8
+
+
+def test_a_wanted_method_without_rows_is_refused_with_those_that_there_are(panels_of):
+    with pytest.raises(FigureError, match=r"no method 'nosuch'; they hold forest, snr\."):
+        panels_of(result_rows("forest", [0.8]), result_rows("snr", [0.8]), methods=["nosuch"])
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1e-6, "10⁻⁶"), (2.5e-7, "2.5\N{MULTIPLICATION SIGN}10⁻⁷"), (0.01, "0.01"), (0.0, "0")],
+)
+def test_small_numbers_are_written_as_a_person_does(number, text):
+    assert power_of_ten(number) == text

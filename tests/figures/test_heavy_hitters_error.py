@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from lumberjack.accounting import get_error_bound
+from lumberjack_bench.figures.heavy_hitters_error import (
+    BETA,
+    METHODS,
+    chains,
+    draw_errors,
+    error_bound,
+    error_of,
+    measure,
+    measure_all,
+    to_csv,
+)
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    return measure_all(heights=(10, 100, 300), n_trials=10, seed=1)
+
+
+def test_chains_hang_below_the_root_and_keep_their_counts():
+    hierarchy, counts = chains(4, np.array([5, 7]))
+    assert hierarchy.parent.tolist() == [-1, 0, 0, 1, 2, 3, 4]
+    assert counts.tolist() == [12, 5, 7, 5, 7, 5, 7]
+    assert hierarchy.height == 4
+    hierarchy.check_counts(counts)
+
+
+def test_the_error_is_the_distance_of_the_worst_misjudged_count():
+    counts = np.array([100, 60, 40, 30])
+    # At threshold 50: 60 is Light though heavy (10 off), 30 is Heavy though light (20 off).
+    assert error_of(np.array([True, False, False, True]), counts, 50.0) == 20.0
+    assert error_of(np.array([True, False, False, False]), counts, 50.0) == 10.0
+    assert error_of(np.array([True, True, False, False]), counts, 50.0) == 0.0
+
+
+@pytest.mark.parametrize(("height", "n_touches"), [(10, 4), (100, 7), (10_000, 14)])
+def test_the_bound_is_lemma_5(height, n_touches):
+    expected = get_error_bound(12.0, beta=BETA, n_records=5000, height=height)
+    assert error_bound(12.0, 5000, n_touches) == pytest.approx(expected, rel=1e-12)
+
+
+def test_errors_stay_within_the_bound(measurements):
+    # The bound fails in at most 5 % of searches; it is loose by a factor of about 2 here.
+    for one in measurements:
+        assert 0 < one.smallest <= one.mean <= one.largest <= one.bound
+
+
+def test_the_baseline_s_error_grows_with_the_height_and_algorithm_1_s_hardly(measurements):
+    mean = {(one.method, one.height): one.mean for one in measurements}
+    # Noise grows by sqrt(300 / 10) = 5.5 for the baseline and by sqrt(9 / 4) = 1.5 for Algorithm 1.
+    assert mean["top_down", 300] > 4 * mean["top_down", 10]
+    assert mean["binary_search", 300] < 3 * mean["binary_search", 10]
+    assert mean["top_down", 300] > 4 * mean["binary_search", 300]
+
+
+def test_touches_are_those_of_the_search(measurements):
+    touches = {(one.method, one.height): one.n_touches for one in measurements}
+    assert touches["binary_search", 100] == 7
+    assert touches["top_down", 100] == 100
+
+
+def test_equal_seeds_measure_the_same():
+    first, second = (measure("top_down", 10, 3, np.random.default_rng(5)) for _ in range(2))
+    assert first == second
+
+
+def test_picture_and_csv_hold_both_methods_and_their_bounds(measurements):
+    rows = list(csv.DictReader(to_csv(measurements).splitlines()))
+    assert [row["method"] for row in rows] == [m for m in METHODS for _ in range(3)]
+    figure = draw_errors(measurements)
+    (axes,) = figure.axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", ":"] * 2
+    drawn = [line.get_ydata().tolist() for line in axes.lines]
+    assert drawn[0] == [float(one.mean) for one in measurements[:3]]
+    assert drawn[3] == [float(one.bound) for one in measurements[3:]]
