@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.types import HydraContext
 
 
 class ResumingSweeper(BasicSweeper):
@@ -36,12 +37,19 @@ class ResumingSweeper(BasicSweeper):
         Exception
             The first failure of a run, if runs were asked to raise.
         """
+        # Hydra imports every plugin of every command, so what takes long waits until it is used.
         from lumberjack_bench.callbacks import RunLifecycle
+        from lumberjack_bench.runs.compose import Composer
 
         sweep = RunLifecycle.current
         if sweep is None or not sweep.pending:
             return []
         assert self.launcher is not None
+        assert self.hydra_context is not None
+        self.launcher.hydra_context = HydraContext(  # type: ignore[attr-defined]
+            config_loader=Composer(self.hydra_context.config_loader),
+            callbacks=self.hydra_context.callbacks,
+        )
         jobs = [list(planned.overrides) for planned in sweep.pending]
         try:
             returned = self.launcher.launch(jobs, initial_job_idx=0)

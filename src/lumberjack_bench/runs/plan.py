@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -12,12 +11,11 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import ConfigCompositionException
-from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
 from lumberjack_bench.config import ConfigError, read_run
 from lumberjack_bench.methods import check_target
+from lumberjack_bench.runs.compose import Composer
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore
 
@@ -121,10 +119,10 @@ def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
     choices: dict[str, list[str]] = {}
     for override in parser.parse_overrides(arguments):
         choices[override.get_key_element()] = _values(override)
-    compose = _Composer(loader, master, parser)
+    composer = Composer(loader)
     planned = []
     for combination in itertools.product(*choices.values()):
-        config = compose(combination)
+        config = composer.compose_run(master, combination)
         allow_targets = config["allow_targets"]
         run = read_run(config)
         check_target(run.method["target"], list(allow_targets))
@@ -212,43 +210,3 @@ def _values(override: Override) -> list[str]:
             f"{override.input_line!r} is not a list of values; sweep over a list or a range."
         )
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
-
-
-class _Composer:
-    """Composes the combinations of one sweep.
-
-    Composing takes Hydra 60 ms; most combinations differ in plain values only, which Hydra sets
-    after composing, so what they have in common is composed once.
-    """
-
-    def __init__(self, loader: ConfigLoader, master: DictConfig, parser: OverridesParser) -> None:
-        self._loader = loader
-        self._master = master
-        self._parser = parser
-        self._groups = set(loader.list_groups(""))
-        self._composed: dict[tuple[str, ...], DictConfig] = {}
-
-    def __call__(self, combination: Sequence[str]) -> DictConfig:
-        structure: list[str] = []
-        values: list[str] = []
-        for text in combination:
-            key = text.split("=", 1)[0]
-            is_value = key[0] not in "+~" and "@" not in key and key not in self._groups
-            (values if is_value and "/" not in key else structure).append(text)
-        config = copy.deepcopy(self._compose(tuple(structure)))
-        for override in self._parser.parse_overrides(values):
-            try:
-                OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-            except OmegaConfBaseException as error:
-                raise ConfigCompositionException(
-                    f"Error merging override {override.input_line}"
-                ) from error
-        return config
-
-    def _compose(self, structure: tuple[str, ...]) -> DictConfig:
-        if structure not in self._composed:
-            config = self._loader.load_sweep_config(self._master, list(structure))
-            with open_dict(config):
-                del config["hydra"]
-            self._composed[structure] = config
-        return self._composed[structure]
