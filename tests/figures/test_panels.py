@@ -62,8 +62,8 @@ def test_a_doubted_guarantee_is_dashed_hollow_and_has_a_footnote(drawn):
     assert "SNR †" in shown
     assert "Lumberjack" in shown
     notes = " ".join(shown)
-    assert "in doubt or rests on unpaid facts: SNR." in notes
-    assert "shown not to hold: Suihkonen." in notes
+    assert "In doubt: SNR." in notes
+    assert "Shown not to hold: Suihkonen." in notes
 
 
 def test_tuning_without_privacy_cost_is_marked_for_private_methods_only(drawn):

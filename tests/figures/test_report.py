@@ -76,7 +76,7 @@ def test_it_shows_means_with_intervals_and_marks_the_best(page_of):
 
 def test_it_holds_cards_versions_times_and_commands(page_of):
     page = page_of(*some_runs())
-    assert "<li>reads n &amp; bounds</li><li>second thing</li>" in page
+    assert "<td>reads n &amp; bounds; second thing</td>" in page
     assert "SNR &lt;old&gt; †" in page
     assert "python=3.11 numpy=2.4" in page
     assert "Linux, 2 cores" in page

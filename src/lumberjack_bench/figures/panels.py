@@ -52,7 +52,7 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
     cell_width = LEFT + PANEL_WIDTH + LABEL_WIDTH + RIGHT
     cell_height = TOP + PANEL_HEIGHT + BELOW_AXES
     width = n_columns * cell_width
-    notes = _footnotes(panels, characters=int(width * 15.5))
+    notes = _footnotes(panels, characters=int(width * 17.5))
     note_height = FOOTNOTE_LINE * len(notes) + 0.12
     height = n_rows * cell_height + note_height
     figure = Figure(figsize=(width, height))
@@ -282,16 +282,16 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
     curves = [curve for panel in panels for curve in panel.curves]
     private = [curve for curve in curves if curve.kind == "private"]
     notes = [_general_note(panels)]
-    for status in ("broken", "doubted"):
+    found = []
+    for status, meaning in (("broken", "Shown not to hold"), ("doubted", "In doubt")):
         labels = list(dict.fromkeys(c.label for c in private if c.card_status == status))
         if labels:
-            meaning = (
-                "shown not to hold" if status == "broken" else "in doubt or rests on unpaid facts"
-            )
-            notes.append(
-                f"{DOUBTED} Dashed, hollow markers: the claimed guarantee is {meaning}: "
-                f"{', '.join(labels)}. The privacy cards in the report say why."
-            )
+            found.append(f"{meaning}: {', '.join(labels)}.")
+    if found:
+        notes.append(
+            f"{DOUBTED} Dashed, hollow markers: the privacy guarantee is not believed as claimed. "
+            f"{' '.join(found)} The cards in the report say why."
+        )
     tuned = list(dict.fromkeys(c.label for c in private if _is_note_due(c)))
     if tuned:
         notes.append(

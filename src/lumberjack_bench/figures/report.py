@@ -53,7 +53,6 @@ th:first-child, td:first-child, .text td, .text th { text-align: left }
 .scroll { overflow-x: auto } img { max-width: 100%; height: auto }
 pre { background: #f5f5f5; padding: .7rem 1rem; overflow-x: auto; font-size: .85rem }
 .note { color: #666; font-size: .88rem } .alert { color: #b34700 }
-td ul { margin: 0; padding-left: 1.1rem }
 nav a { margin-right: 1.2rem }
 """
 
@@ -291,9 +290,10 @@ def _cards(panels: Sequence[Panel]) -> str:
             if key in seen:
                 continue
             seen.add(key)
-            concerns = [text for text in curve.card_concerns.split("; ") if text]
+            # The table joins concerns by semicolons, which they contain too: kept as one text.
+            concerns = [text for text in (curve.card_concerns,) if text]
             if curve.is_tuned:
-                concerns.append("hyper-parameters chosen on validation rows without privacy cost")
+                concerns.append("Hyper-parameters chosen on validation rows without privacy cost.")
             status = escape(curve.card_status)
             rows.append(
                 [
@@ -301,9 +301,7 @@ def _cards(panels: Sequence[Panel]) -> str:
                     escape(curve.mode),
                     f'<span class="alert">{status}</span>' if curve.is_doubted else status,
                     escape(curve.card_claim),
-                    "<ul>" + "".join(f"<li>{escape(c)}</li>" for c in concerns) + "</ul>"
-                    if concerns
-                    else "",
+                    "<br>".join(escape(text) for text in concerns),
                 ]
             )
     rows.sort()
