@@ -1,11 +1,8 @@
 """Lumberjack: differentially private random forests through heavy-hitter detection in trees."""
 
 from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
-from lumberjack.classifier import (
-    DataOutsideSchemaWarning,
-    LumberjackClassifier,
-    PrivacyLeakWarning,
-)
+from lumberjack.classifier import LumberjackClassifier
+from lumberjack.forest import DataOutsideSchemaWarning, PrivacyLeakWarning
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
 __all__ = [

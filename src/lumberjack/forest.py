@@ -1,0 +1,480 @@
+"""What every forest here does: resolve public facts, grow trees with their noise, vote.
+
+Which budget buys which noise, and what a leaf says, is decided by the estimators of
+:mod:`lumberjack.classifier`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from lumberjack.accounting import Ledger
+from lumberjack.growth import NO_GUIDE, grow_tree
+from lumberjack.schema import (
+    UNSEEN,
+    CategoricalFeature,
+    EncodedTable,
+    Feature,
+    FeatureSchema,
+    NumericFeature,
+)
+from lumberjack.tree import ReleasedTree
+
+
+class PrivacyLeakWarning(RuntimeWarning):
+    """Something was read off the rows that the guarantee takes to be public."""
+
+
+class DataOutsideSchemaWarning(UserWarning):
+    """Entries were clipped, treated as unseen or filled; meant for the data holder only."""
+
+
+def _seed_sequence(seed: Any) -> np.random.SeedSequence:
+    """Turn what scikit-learn accepts as a seed, or a SeedSequence, into a SeedSequence."""
+    if isinstance(seed, np.random.SeedSequence):
+        # A copy, so that spawning from it twice gives the same children.
+        return np.random.SeedSequence(
+            seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size
+        )
+    if isinstance(seed, np.random.RandomState):
+        return np.random.SeedSequence(seed.randint(2**32, size=4, dtype=np.uint32).tolist())
+    if isinstance(seed, np.random.Generator):
+        return np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
+    if seed is None:
+        return np.random.SeedSequence()
+    if isinstance(seed, int | np.integer) and seed >= 0:
+        return np.random.SeedSequence(int(seed))
+    raise ValueError(f"a seed must be None, a non-negative integer or a generator, got {seed!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class ForestNoise:
+    """Noise scales of all releases of a forest, in records."""
+
+    sigma: float
+    margin: float
+    leaf_scale: float
+    sigma_guide: float = math.inf
+
+
+def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seeds))
+
+
+class ForestClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the private forests; not to be used by itself.
+
+    A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
+    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``drop_first_category``,
+    ``missing``, ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
+    """
+
+    display_name: ClassVar[str]
+    is_private: ClassVar[bool] = True
+
+    @abstractmethod
+    def _calibrate(self) -> tuple[Ledger, ForestNoise]:
+        """Return the ledger and the noise of all releases."""
+
+    @abstractmethod
+    def _release_leaves(
+        self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Turn the leaves' class counts into released scores."""
+
+    def _release_guide(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> Any:
+        """Return what the builder takes as its guide; nothing, unless a subclass releases one."""
+        return NO_GUIDE
+
+    def _own_choices(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return the parameters of the subclass that take one of a few names."""
+        return ()
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the forest, spending the whole budget once.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Training rows, in the schema's own values.
+        y : array-like of shape (n_rows,)
+            Class labels.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For parameters out of range, rows that do not fit the schema, missing entries or unknown
+            labels (unless asked to route them), or an empty table.
+        """
+        self._check_parameters()
+        caveats = self._resolve_schema(X, y)
+        schema = self.schema_
+        table, labels = self._encode_rows(X, y)
+        self._announce_unusual(table, labels)
+        known = labels != UNSEEN
+        values = table.values
+        if not known.all():
+            values = np.asfortranarray(values[known])
+            labels = labels[known]
+
+        ledger, noise = self._calibrate()
+        if self.noise_seed is not None:
+            caveats.append("the noise is seeded: not private in deployment")
+        n_trees = self.n_estimators
+        tree_keys = _seed_sequence(self.random_state).generate_state(n_trees, dtype=np.uint64)
+        *tree_noise, guide_noise = _seed_sequence(self.noise_seed).spawn(n_trees + 1)
+        guide = self._release_guide(values, labels, noise, _generator(guide_noise))
+        self.estimators_ = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._grow)(values, labels, key, _generator(seeds), noise, guide)
+            for key, seeds in zip(tree_keys, tree_noise, strict=True)
+        )
+        self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
+        self.guarantee_ = self.ledger_.total
+        self.classes_ = np.array(schema.classes)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Average the released class scores over trees.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+            Vote shares (exponential leaves) or mean class shares (Gaussian leaves).
+        """
+        values = self._encode_queries(X)
+        is_categorical = self.schema_.n_categories > 0
+        total = np.zeros((len(values), self.schema_.n_classes))
+        for tree in self.estimators_:
+            total += tree.scores[tree.apply(values, is_categorical)]
+        return total / len(self.estimators_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class with the largest score; ties go to the first class.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Class labels.
+        """
+        winners = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[winners]
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Return the leaf that each row ends in, for every tree.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows, n_estimators)
+            Node numbers.
+        """
+        values = self._encode_queries(X)
+        is_categorical = self.schema_.n_categories > 0
+        return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
+
+    def fit_report(self) -> dict[str, float]:
+        """Return figures about the released forest, all functions of what was released.
+
+        Returns
+        -------
+        dict of str to float
+            Mean nodes and leaves per tree, and mean depth.
+        """
+        check_is_fitted(self)
+        trees = self.estimators_
+        return {
+            "mean_nodes_per_tree": float(np.mean([tree.n_nodes for tree in trees])),
+            "mean_leaves_per_tree": float(np.mean([tree.n_leaves for tree in trees])),
+            "mean_tree_depth": float(np.mean([tree.depth for tree in trees])),
+        }
+
+    def _check_parameters(self) -> None:
+        check_real("epsilon", self.epsilon, 0, math.inf)
+        check_real("delta", self.delta, 0, 1)
+        for name in ("n_estimators", "max_depth"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+        for name, allowed in (
+            *self._own_choices(),
+            ("missing", ("raise", "fill")),
+            ("unknown_labels", ("raise", "drop")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+    def _grow(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        tree_key: np.uint64,
+        generator: np.random.Generator,
+        noise: ForestNoise,
+        guide: Any,
+    ) -> ReleasedTree:
+        schema = self.schema_
+        feature, cut, left, counts = grow_tree(
+            values,
+            labels,
+            schema.n_classes,
+            schema.n_categories,
+            schema.lower,
+            schema.upper,
+            int(self.drop_first_category),
+            int(self.max_depth),
+            noise.sigma,
+            1.0 + noise.margin,
+            0,
+            tree_key,
+            generator,
+            True,
+            np.empty(0, dtype=np.int64),
+            guide,
+        )
+        is_leaf = left < 0
+        scores = np.zeros(counts.shape)
+        scores[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
+        return ReleasedTree(feature, cut, left, scores)
+
+    def _resolve_schema(self, X: Any, y: ArrayLike) -> list[str]:
+        """Set `schema_` and the names scikit-learn expects; return what was read off the rows."""
+        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
+        if not is_frame:
+            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+        elif len(X) == 0:
+            raise ValueError("Found array with 0 sample(s): the table has no rows to fit.")
+        names = list(X.columns) if is_frame else [f"x{j}" for j in range(X.shape[1])]
+        leaks: list[str] = []
+        if self.schema is not None:
+            given = [k for k in ("bounds", "categories", "classes") if getattr(self, k) is not None]
+            if given:
+                raise ValueError(f"give either schema or {', '.join(given)}, not both.")
+            if not isinstance(self.schema, FeatureSchema):
+                raise ValueError(
+                    f"schema must be a FeatureSchema, got {type(self.schema).__name__}."
+                )
+            self.schema_ = self.schema
+        else:
+            columns = [X[name] if is_frame else X[:, j] for j, name in enumerate(names)]
+            features = _features_from(columns, names, self.bounds, self.categories, leaks)
+            self.schema_ = FeatureSchema(
+                tuple(features), self._resolve_classes(y, leaks), "<label>"
+            )
+        if self.schema_.n_classes < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, got one class: {list(self.schema_.classes)}."
+            )
+        self.n_features_in_ = len(names)
+        if is_frame and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if leaks:
+            warnings.warn(
+                f"{' and '.join(leaks)} were read off the rows, which the guarantee does not cover. "
+                "Give them as public facts (bounds, categories, classes or schema).",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        return [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
+
+    def _resolve_classes(self, y: ArrayLike, leaks: list[str]) -> tuple[Any, ...]:
+        if self.classes is not None:
+            return tuple(np.asarray(self.classes).tolist())
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None.")
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        leaks.append("classes")
+        return tuple(np.unique(labels).tolist())
+
+    def _encode_rows(self, X: Any, y: ArrayLike) -> tuple[EncodedTable, NDArray[np.int64]]:
+        table = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
+        labels = self.schema_.encode_labels(
+            column_or_1d(y, warn=True),
+            unknown=self.unknown_labels,  # type: ignore[arg-type]
+        )
+        if len(labels) != len(table.values):
+            raise ValueError(
+                f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
+            )
+        return table, labels
+
+    def _announce_unusual(self, table: EncodedTable, labels: NDArray[np.int64]) -> None:
+        found = [
+            f"{count} entries {what}"
+            for count, what in (
+                (table.n_clipped, "clipped to their bounds"),
+                (table.n_unseen, "with categories the schema does not list"),
+                (table.n_filled, "filled"),
+                (int((labels == UNSEEN).sum()), "dropped for their unknown label"),
+            )
+            if count
+        ]
+        if found:
+            warnings.warn(
+                f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
+                DataOutsideSchemaWarning,
+                stacklevel=3,
+            )
+
+    def _encode_queries(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
+        if not is_frame:
+            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+        return self.schema_.encode(X, missing=self.missing).values  # type: ignore[arg-type]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Noise of a sensible budget hides the small tables of generic checks.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def check_real(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not a number strictly between two bounds.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What was given.
+    low, high : float
+        The bounds; `high` may be infinite.
+
+    Raises
+    ------
+    ValueError
+        One line.
+    """
+    if (
+        not isinstance(value, numbers.Real)
+        or isinstance(value, bool)
+        or not (low < float(value) < high)
+    ):
+        upper = "" if math.isinf(high) else f" and below {high:g}"
+        raise ValueError(f"{name} must be a finite number above {low:g}{upper}, got {value!r}.")
+
+
+def _features_from(
+    columns: list[Any], names: list[Any], bounds: Any, categories: Any, leaks: list[str]
+) -> list[Feature]:
+    """Build features from public facts, reading off the rows only what is missing."""
+    categories = dict(categories or {})
+    by_position = {j: categories.pop(j) for j in range(len(names)) if j in categories}
+    unknown = [key for key in categories if key not in names]
+    if unknown:
+        raise ValueError(f"categories name unknown features {unknown}; the table has {names}.")
+    features: list[Feature] = []
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        listed = by_position.get(j, categories.get(name))
+        values = np.asarray(column)
+        if listed is None and hasattr(column, "cat"):
+            listed = column.cat.categories.tolist()
+            _note(leaks, "categories")
+        elif listed is None and values.dtype.kind in "US":
+            listed = np.unique(values).tolist()
+            _note(leaks, "categories")
+        elif listed is None and values.dtype.kind == "O":
+            listed = _categories_of_objects(values, leaks)
+        if listed is not None:
+            features.append(CategoricalFeature(str(name), tuple(np.asarray(listed).tolist())))
+            continue
+        given = _bounds_of(bounds, j, name, len(names))
+        if given is None:
+            finite = np.asarray(values, dtype=np.float64)
+            finite = finite[np.isfinite(finite)]
+            given = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+            _note(leaks, "bounds")
+        features.append(NumericFeature(str(name), float(given[0]), float(given[1])))
+    return features
+
+
+def _note(leaks: list[str], what: str) -> None:
+    if what not in leaks:
+        leaks.append(what)
+
+
+def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] | None:
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        present = [value for value in values.tolist() if value is not None and value == value]
+        odd = [value for value in present if not isinstance(value, str | numbers.Number)]
+        if odd:
+            raise TypeError(
+                f"each entry of X as an argument must be a string or a number, got {type(odd[0]).__name__}."
+            ) from None
+        _note(leaks, "categories")
+        return sorted(set(present), key=lambda value: (isinstance(value, str), value))
+    return None
+
+
+def _bounds_of(bounds: Any, j: int, name: Any, n_features: int) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    if isinstance(bounds, Mapping):
+        pair = bounds.get(name, bounds.get(j))
+        return None if pair is None else (float(pair[0]), float(pair[1]))
+    if len(bounds) != 2:
+        raise ValueError(
+            f"bounds must be (lower, upper) or a mapping of feature to (lower, upper), got {bounds!r}."
+        )
+    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in bounds)
+    for label, bound in (("lower", lower), ("upper", upper)):
+        if bound.ndim > 1 or (bound.ndim == 1 and len(bound) != n_features):
+            raise ValueError(
+                f"the {label} bounds have shape {bound.shape}; give a number or {n_features} numbers."
+            )
+    return (
+        float(np.broadcast_to(lower, n_features)[j]),
+        float(np.broadcast_to(upper, n_features)[j]),
+    )
