@@ -55,6 +55,7 @@ class ResumingSweeper(BasicSweeper):
             returned = self.launcher.launch(jobs, initial_job_idx=0)
         except Exception as error:
             sweep.record_launcher_problem(error)
+            sweep.wait_for_survivors()
             return []
         failures = []
         for planned, job in zip(sweep.pending, returned, strict=True):

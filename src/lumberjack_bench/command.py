@@ -88,8 +88,7 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     register_schema()
     try:
         if "--cards" in arguments:
-            _print_cards([text for text in arguments if text != "--cards"], conf_dir)
-            return 0
+            return _print_cards([text for text in arguments if text != "--cards"], conf_dir)
         sys.argv[1:] = _translate(arguments)
         with _raising_hydra():
             hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
@@ -214,8 +213,9 @@ def _translate(arguments: Sequence[str]) -> list[str]:
     return translated
 
 
-def _print_cards(overrides: Sequence[str], conf_dir: Path) -> None:
-    """Print the card of every method, at the given eps and delta."""
+def _print_cards(overrides: Sequence[str], conf_dir: Path) -> int:
+    """Print the card of every method, at the given eps and delta; return the exit code."""
+    problems = []
     with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
         chosen = [text for text in overrides if text.startswith("method=")]
@@ -226,9 +226,16 @@ def _print_cards(overrides: Sequence[str], conf_dir: Path) -> None:
             config = hydra.compose("config", [f"method={name}", *rest])
             method: Any = OmegaConf.to_container(config.method, resolve=True)
             allowed = list(config.allow_targets)
-            card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
-            cards.append((name, card))
+            try:
+                card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
+            except Exception as error:
+                problems.append(f"error: {name}: {error}")
+            else:
+                cards.append((name, card))
     print(cards_text(cards))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _report(error: Exception, wants_traceback: bool) -> int:

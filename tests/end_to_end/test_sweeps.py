@@ -47,6 +47,22 @@ def test_the_basic_launcher_and_two_joblib_workers_give_the_same_table(bench: Be
     assert {row["metric"] for row in numbers[0]} == {"accuracy", "structure", "noise"}
 
 
+def test_submitit_runs_the_same_sweep_and_survives_a_killed_job(bench: Bench) -> None:
+    marker = bench.folder / "marker"
+    marker.write_text("")
+    sweep = ("-m", "method=dying", f"method.params.while_file={marker}", "eps=1,2")
+    sweep = (*sweep, "hydra/launcher=submitit_local")
+    first = bench.run(*sweep)
+    assert first.returncode == 1
+    assert "Runs: 1 ok, 1 lost." in first.stdout
+    assert "LOST toy_moons_5 dying eps=2: " in first.stdout
+    marker.unlink()
+    second = bench.run(*sweep)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "Runs: 1 ok, 1 done before." in second.stdout
+    assert {e for _, e, _ in bench.accuracies()} == {"1.0", "2.0"}
+
+
 def test_only_what_is_missing_is_launched(bench: Bench) -> None:
     assert bench("-m", "method=seeded", "eps=1").returncode == 0
     before = bench.result_files()

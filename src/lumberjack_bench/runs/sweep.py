@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import shlex
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable
@@ -36,6 +37,9 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 THREADS_PER_RUN = "LUMBERJACK_THREADS"
+
+SURVIVOR_GRACE_SECONDS = 3.0
+"""How long no run may be at work before a sweep whose launcher gave up is closed."""
 
 STATUSES = ("ok", "skipped", "failed", "timed out", "lost", "not started")
 
@@ -135,6 +139,22 @@ class Sweep:
         """
         lines = str(error).strip().splitlines() or [""]
         self._launcher_problem = f"{type(error).__name__}: {lines[0]}"
+
+    def wait_for_survivors(self) -> None:
+        """Wait for runs that other processes are still doing.
+
+        submitit gives up at the first job that died, while its other jobs go on.
+        """
+        quiet_since = time.monotonic()
+        while time.monotonic() - quiet_since < SURVIVOR_GRACE_SECONDS:
+            unsettled = (p.run.hash for p in self.pending if not self._is_settled(p.run))
+            if any(self.store.is_locked(run_hash) for run_hash in unsettled):
+                quiet_since = time.monotonic()
+            time.sleep(0.2)
+
+    def _is_settled(self, run: RunConfig) -> bool:
+        record = self.store.read(run.hash) or self.store.read_failure(run.hash)
+        return record is not None and record["sweep_id"] == self.settings.sweep_id
 
     def close(self, is_interrupted: bool = False) -> int:
         """Write the table, complete the tracking store and say how everything went.
