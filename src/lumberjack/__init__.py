@@ -1,7 +1,7 @@
 """Lumberjack: differentially private random forests through heavy-hitter detection in trees."""
 
 from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
-from lumberjack.classifier import LumberjackClassifier
+from lumberjack.classifier import GuidedLumberjackClassifier, LumberjackClassifier
 from lumberjack.forest import DataOutsideSchemaWarning, PrivacyLeakWarning
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
@@ -10,6 +10,7 @@ __all__ = [
     "DataOutsideSchemaWarning",
     "FeatureSchema",
     "Guarantee",
+    "GuidedLumberjackClassifier",
     "Ledger",
     "LumberjackClassifier",
     "NeighbouringRelation",

@@ -106,7 +106,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         """Return what the builder takes as its guide; nothing, unless a subclass releases one."""
         return NO_GUIDE
 
-    def _own_choices(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _own_choices(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """Return the parameters of the subclass that take one of a few names."""
         return ()
 
