@@ -65,7 +65,14 @@ def answer_pairs(sigma, margin, counts, *, is_added):
 @pytest.mark.parametrize("is_added", [True, False])
 @pytest.mark.parametrize(
     ("epsilon", "m", "sigma", "margin"),
-    [(0.5, 1, 4.45, 11.46), (0.5, 2, 4.45, 11.46), (1.0, 2, 2.0, 6.3), (0.2, 2, 1.1, 4.0)],
+    # In the last case the floor query decides in both directions.
+    [
+        (0.5, 1, 4.45, 11.46),
+        (0.5, 2, 4.45, 11.46),
+        (1.0, 2, 2.0, 6.3),
+        (0.2, 2, 1.1, 4.0),
+        (0.2, 2, 10.0, 0.5),
+    ],
 )
 def test_small_cases_equal_a_full_enumeration(epsilon, m, sigma, margin, is_added):
     counts = np.arange(0, int(margin + 6 * sigma) + 2)
