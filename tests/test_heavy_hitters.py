@@ -305,8 +305,11 @@ def test_yes_is_answered_with_the_gaussian_probability():
 
 def test_empty_nodes_are_never_heavy_at_threshold_one_plus_margin():
     generator = np.random.default_rng(5)
-    for margin in generator.uniform(0, 2000, 300):
-        # Noise a thousand times the margin would pass half of them if the floor leaked.
+    # (1 + margin) - margin - 1 is not 0 in floats where 1 + margin crosses a power of two.
+    margins = 2.0 ** generator.integers(1, 12, 300) - generator.uniform(0, 1, 300)
+    assert ((1 + margins) - margins - 1 < 0).any()
+    for margin in margins:
+        # Noise far beyond the margin would pass half of them if the floor leaked.
         for kind in (GaussianSparseThreshold, GaussianSparseThresholdTwoSided):
             query = kind(1e6, 1 + margin, margin, generator)
             assert not query(np.zeros(50)).any()

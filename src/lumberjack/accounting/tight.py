@@ -576,7 +576,7 @@ def _calibrate(
     )
 
     def scaled(factor: float) -> JointNoise:
-        # Gumbel noise of half the standard deviation has the zCDP of the Gaussian noise.
+        # Gumbel noise of scale s has the zCDP of Gaussian noise of standard deviation 2 s.
         is_gaussian = leaf_mechanism == "gaussian"
         return JointNoise(
             mu_total=safe.mu_total / factor,
