@@ -266,7 +266,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
         Privacy budget of the whole fit; positive and finite.
     delta : float, default=1e-6
         Failure probability of the whole fit, in (0, 1).
-    n_estimators : int, default=15
+    n_estimators : int, default=20
         Number of trees.
     max_depth : int, default=63
         Number of levels that are searched for heavy nodes.
@@ -331,7 +331,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        n_estimators: int = 15,
+        n_estimators: int = 20,
         max_depth: int = 63,
         structure_share: float = 0.57,
         guide_share: float = 0.10,

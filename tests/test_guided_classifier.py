@@ -1,0 +1,260 @@
+"""GuidedLumberjackClassifier: its releases, its guidance and its switches."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from lumberjack import (
+    CategoricalFeature,
+    FeatureSchema,
+    GuidedLumberjackClassifier,
+    NumericFeature,
+)
+from lumberjack.accounting import calibrate_joint
+from lumberjack.splits import child_key, draw_guided_split
+
+SCHEMA = FeatureSchema(
+    (
+        NumericFeature("x", 0, 1),
+        CategoricalFeature("colour", ("red", "green", "blue")),
+        NumericFeature("noise", 0, 1),
+    ),
+    classes=("no", "yes"),
+)
+
+
+def table(n_rows=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "x": rng.uniform(size=n_rows),
+            "colour": rng.choice(["red", "green", "blue"], n_rows),
+            "noise": rng.uniform(size=n_rows),
+        }
+    )
+    y = np.where((X.x > 0.6) | (X.colour == "red"), "yes", "no")
+    return X, y
+
+
+def forest(**parameters):
+    defaults = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 1, "noise_seed": 2}
+    return GuidedLumberjackClassifier(**(defaults | {"n_estimators": 8} | parameters))
+
+
+@pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::lumberjack.DataOutsideSchemaWarning")
+@parametrize_with_checks([GuidedLumberjackClassifier(noise_seed=0, random_state=0, n_estimators=3)])
+def test_scikit_learn_accepts_the_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("accounting", ["safe", "separate"])
+@pytest.mark.parametrize("vote", ["soft", "hard"])
+@pytest.mark.parametrize("is_guided", [True, False])
+def test_every_combination_of_switches_learns(accounting, vote, is_guided):
+    X, y = table()
+    model = forest(accounting=accounting, vote=vote, is_guided=is_guided, epsilon=4.0).fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.8
+    assert len(model.ledger_.releases) == 2 + is_guided
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (4.0, 1e-6)
+
+
+def test_three_classes_are_learned():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(6000, 2))
+    y = (3 * X[:, 0]).astype(int)
+    model = GuidedLumberjackClassifier(
+        epsilon=4, bounds=(0, 1), classes=[0, 1, 2], random_state=0, noise_seed=0
+    ).fit(X, y)
+    assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_the_ledger_lists_three_releases_with_the_noise_of_the_joint_calibration():
+    # 20 trees of 100 levels, 14 features, shares 0.60 / 0.05 / 0.35, epsilon 1: the published row.
+    schema = FeatureSchema(tuple(NumericFeature(f"x{j}", 0, 1) for j in range(14)), (0, 1))
+    X = np.random.default_rng(0).uniform(size=(50, 14))
+    model = GuidedLumberjackClassifier(
+        1.0, 1e-6, n_estimators=20, max_depth=100, structure_share=0.60, guide_share=0.05,
+        leaf_share=0.35, schema=schema, noise_seed=0,
+    ).fit(X, np.zeros(50, dtype=int))  # fmt: skip
+    guide, structure, leaves = model.ledger_.releases
+    assert (guide.name, structure.name, leaves.name) == ("guide", "structure", "leaves")
+    assert (guide.n_touches, structure.n_touches, leaves.n_touches) == (14, 140, 20)
+    assert structure.parameters["sigma"] == pytest.approx(66.1196, abs=1e-4)
+    assert structure.parameters["margin"] == pytest.approx(385.1406, abs=1e-4)
+    assert leaves.parameters["sigma_leaf"] == pytest.approx(32.7207, abs=1e-4)
+    assert guide.parameters["sigma_guide"] == pytest.approx(72.4303, abs=1e-4)
+    shares = [release.parameters["share"] for release in model.ledger_.releases]
+    assert shares == pytest.approx([0.05, 0.60, 0.35])
+
+
+def test_without_a_guide_its_share_goes_to_the_others():
+    X, y = table(300)
+    model = forest(is_guided=False, max_depth=100).fit(X, y)
+    expected = calibrate_joint(
+        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8,
+        structure_share=0.57 / 0.90, leaf_share=0.33 / 0.90,
+    )  # fmt: skip
+    structure, leaves = model.ledger_.releases
+    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
+    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
+
+
+def test_separate_guarantees_add_up():
+    X, y = table(300)
+    model = forest(accounting="separate").fit(X, y)
+    parts = [release.guarantee for release in model.ledger_.releases]
+    assert sum(part.epsilon for part in parts) == pytest.approx(2.0)
+    assert sum(part.delta for part in parts) == pytest.approx(1e-6)
+
+
+@pytest.mark.slow
+def test_tight_accounting_needs_less_noise_than_safe():
+    X, y = table(300)
+    noise = {
+        name: {
+            key: value
+            for release in forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
+            for key, value in release.parameters.items()
+        }
+        for name in ("safe", "tight")
+    }
+    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide"):
+        assert 0.8 < noise["tight"][scale] / noise["safe"][scale] < 0.95
+
+
+def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():
+    X, y = table(1000)
+    first, second = (forest(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 3))
+    assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_the_fitted_forest_keeps_neither_rows_nor_guide():
+    X, y = table(1000)
+    model = forest().fit(X, y)
+    assert set(vars(model)) == set(model.get_params()) | {
+        "schema_", "estimators_", "ledger_", "guarantee_", "classes_",
+        "n_features_in_", "feature_names_in_",
+    }  # fmt: skip
+
+
+# Two features of one class-by-value table each; the first tells the classes apart at 0.5, the
+# second says nothing: gains log 2 (at the best cut) and 0.
+def two_feature_guide(n_candidates=1, sharpness=1.0, exploration=0.0, path_weight=0.0):
+    edges = np.linspace(0, 1, 5)
+    telling = np.column_stack([np.minimum(edges, 0.5), np.maximum(edges - 0.5, 0)]) * 2000
+    silent = np.column_stack([edges, edges]) * 1000
+    return (
+        np.vstack([telling, silent]),
+        np.array([0, 5]),
+        np.array([4, 4]),
+        np.zeros(2),
+        np.ones(2),
+        n_candidates,
+        sharpness,
+        exploration,
+        path_weight,
+    )
+
+
+def guided_splits(guide, n_draws=3000):
+    numeric = np.zeros(2, dtype=np.int64)
+    empty = np.zeros(0, dtype=bool)
+    return [
+        draw_guided_split(
+            np.uint64(child_key(np.uint64(seed), 0)), numeric, np.zeros(2), np.ones(2),
+            np.zeros(2, dtype=np.int64), empty, np.zeros(3, dtype=np.int64), 0, guide,
+        )
+        for seed in range(n_draws)
+    ]  # fmt: skip
+
+
+def test_a_feature_that_tells_the_classes_apart_is_always_drawn():
+    assert {feature for feature, _ in guided_splits(two_feature_guide())} == {0}
+
+
+def test_exploration_draws_features_uniformly():
+    drawn = [feature for feature, _ in guided_splits(two_feature_guide(exploration=1.0))]
+    assert stats.binomtest(drawn.count(0), len(drawn)).pvalue > 1e-4
+
+
+def test_more_candidates_give_better_cuts():
+    distance = [
+        np.mean([abs(cut - 0.5) for _, cut in guided_splits(two_feature_guide(n_candidates=n))])
+        for n in (1, 8)
+    ]
+    # One uniform cut is 1/4 away on average; the nearest of 8 is 1/18 away.
+    assert distance[0] == pytest.approx(1 / 4, abs=0.02)
+    assert distance[1] == pytest.approx(1 / 18, abs=0.01)
+
+
+def test_guided_splits_prefer_the_informative_features():
+    X, y = table()
+    roots = forest(n_estimators=60, epsilon=8.0).fit(X, y).estimators_
+    features = np.array([tree.feature[0] for tree in roots])
+    # Feature 2 is noise: it is drawn when exploring, one time in thirty.
+    assert np.mean(features == 2) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"leaf_share": 0.5}, "must add up to 1, got 0.57 + 0.1 + 0.5"),
+        ({"guide_share": 0.0}, "guide_share must be a finite number above 0"),
+        ({"accounting": "paper"}, "accounting must be one of"),
+        ({"vote": "loud"}, "vote must be one of"),
+        ({"n_candidates": 0}, "n_candidates must be an integer of at least 1, got 0"),
+        ({"sharpness": 0}, "sharpness must be a finite number above 0"),
+        ({"exploration": 2}, "exploration must lie in [0, 1], got 2"),
+        ({"path_weight": -1}, "path_weight must lie in [0, 1], got -1"),
+        ({"epsilon": 0}, "epsilon must be a finite number above 0, got 0"),
+    ],
+)
+def test_bad_parameters_are_refused_in_one_line(parameters, message):
+    X, y = table(50)
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared below
+        forest(**parameters).fit(X, y)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+def test_no_event_betrays_a_record_more_than_promised():
+    # Neighbours: t records of class 1 against one more, with t where the root's query is most
+    # uncertain. Everything a model says is reduced to (nodes, leaning of the root's leaf), the
+    # worst event is chosen on one half of the runs and measured on the other.
+    epsilon, delta, runs = 1.0, 0.05, 1000
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), classes=(0, 1))
+
+    def model(n_rows, seed):
+        return GuidedLumberjackClassifier(
+            epsilon, delta, n_estimators=1, max_depth=1, schema=schema, noise_seed=seed,
+            random_state=0,
+        ).fit(np.full((n_rows, 1), 0.7), np.ones(n_rows, dtype=int))  # fmt: skip
+
+    threshold = model(3, 0).ledger_.releases[1].parameters["tau"]
+    n_rows = round(threshold)
+
+    def outcomes(count, first_seed):
+        result = []
+        for seed in range(first_seed, first_seed + runs):
+            tree = model(count, seed).estimators_[0]
+            share = tree.scores[tree.left < 0][:, 1]
+            result.append((tree.n_nodes, *np.round(4 * share).astype(int)))
+        return result
+
+    fewer, more = outcomes(n_rows, 0), outcomes(n_rows + 1, 10**6)
+    half = runs // 2
+    for first, second in ((fewer, more), (more, fewer)):
+        seen = set(first) | set(second)
+        event = {
+            value
+            for value in seen
+            if first[:half].count(value) > np.exp(epsilon) * second[:half].count(value)
+        }
+        p = np.mean([value in event for value in first[half:]])
+        q = np.mean([value in event for value in second[half:]])
+        spread = 3 * np.sqrt((p * (1 - p) + np.exp(2 * epsilon) * q * (1 - q)) / half)
+        assert p - np.exp(epsilon) * q <= delta + spread
