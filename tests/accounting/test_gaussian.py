@@ -1,4 +1,4 @@
-"""Lemma 14 against the design's table, high precision, integration and dp-accounting."""
+"""Lemma 14 against a reference table, high precision, integration and dp-accounting."""
 
 import math
 
@@ -40,7 +40,7 @@ MU_ROOTS = {
 
 
 @pytest.mark.parametrize(("target", "mu"), MU_ROOTS.items())
-def test_mu_roots_equal_the_design_table(target, mu):
+def test_mu_roots_equal_the_reference_table(target, mu):
     assert gaussian.get_mu(*target) == pytest.approx(mu, abs=5.1e-10)
 
 

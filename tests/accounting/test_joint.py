@@ -33,7 +33,7 @@ GUIDED = {
 }
 
 # groups, epsilon, mu, sigma, margin, sigma_leaf, sigma_guide; delta is 1e-6
-DESIGN_TABLE = [
+REFERENCE_TABLE = [
     (PLAIN, 0.5, 0.120881, 138.4269, 815.6472, 90.6217, math.inf),
     (PLAIN, 1, 0.231025, 72.4303, 426.7783, 47.4168, math.inf),
     (PLAIN, 2, 0.438521, 38.1583, 224.8385, 24.9805, math.inf),
@@ -60,9 +60,9 @@ def touches_and_noise(groups, noise):
 
 
 @pytest.mark.parametrize(
-    ("groups", "epsilon", "mu", "sigma", "margin", "sigma_leaf", "sigma_guide"), DESIGN_TABLE
+    ("groups", "epsilon", "mu", "sigma", "margin", "sigma_leaf", "sigma_guide"), REFERENCE_TABLE
 )
-def test_joint_calibration_equals_the_design_table(
+def test_joint_calibration_equals_the_reference_table(
     groups, epsilon, mu, sigma, margin, sigma_leaf, sigma_guide
 ):
     noise = calibrate_joint(epsilon, 1e-6, **groups)

@@ -55,7 +55,7 @@ PAPER_SETTINGS = [
 
 
 @pytest.mark.parametrize(("epsilon", "m", "sigma", "margin", "delta", "parts"), THEOREM_6)
-def test_theorem_6_equals_the_design_table(epsilon, m, sigma, margin, delta, parts):
+def test_theorem_6_equals_the_reference_table(epsilon, m, sigma, margin, delta, parts):
     found = get_delta_paper_parts(epsilon, m, sigma, margin)
     assert (found.all_steps, found.added, found.removed) == pytest.approx(parts, rel=5e-7)
     assert get_delta_paper(epsilon, m, sigma, margin) == pytest.approx(delta, rel=2e-9)
@@ -145,7 +145,7 @@ def test_a_mixed_pattern_agrees_with_a_composed_privacy_loss_distribution():
 
 
 @pytest.mark.parametrize(("k", "m", "epsilon", "sigma", "margin"), PAPER_SETTINGS)
-def test_paper_calibration_equals_the_design_table(k, m, epsilon, sigma, margin):
+def test_paper_calibration_equals_the_reference_table(k, m, epsilon, sigma, margin):
     assert m == k * get_touches_per_tree(100)
     noise = calibrate_paper(0.75 * epsilon, 7.5e-7, m)
     assert noise.sigma == pytest.approx(sigma, abs=5.1e-7)
@@ -170,7 +170,7 @@ def test_both_pure_parts_are_tight_at_the_paper_settings(k, m, epsilon, sigma, m
         (0.5, 7, 1e-6, 28.7225, 164.7708, 3.3799e-08),
     ],
 )
-def test_lemma_7_equals_the_design_and_is_looser(
+def test_lemma_7_equals_the_reference_and_is_looser(
     epsilon, m, delta, sigma, margin, delta_by_theorem_6
 ):
     noise = sparse_threshold.get_closed_form(epsilon, delta, m)
@@ -202,7 +202,7 @@ def test_closed_forms_are_looser_than_every_accounting(epsilon, delta, m):
         (210, 90, 520, 0.75, 7.398662e-08, 7.947834e-07),
     ],
 )
-def test_lemma_16_equals_the_design(m, sigma, margin, epsilon, gaussian_part, step_part):
+def test_lemma_16_equals_the_reference(m, sigma, margin, epsilon, gaussian_part, step_part):
     parts = get_delta_two_sided_parts(epsilon, m, sigma, margin)
     assert parts.gaussian == pytest.approx(gaussian_part, rel=5e-7)
     assert parts.steps == pytest.approx(step_part, rel=5e-7)

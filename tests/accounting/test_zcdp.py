@@ -23,7 +23,7 @@ LEAVES = [
 
 
 @pytest.mark.parametrize(("epsilon", "rho", "gumbel_scale", "sigma"), LEAVES)
-def test_rho_and_scales_equal_the_design_table(epsilon, rho, gumbel_scale, sigma):
+def test_rho_and_scales_equal_the_reference_table(epsilon, rho, gumbel_scale, sigma):
     found = zcdp.get_rho(epsilon, 2.5e-7)
     assert found == pytest.approx(rho, abs=5.1e-10)
     assert zcdp.get_gumbel_scale(found / 30) == pytest.approx(gumbel_scale, abs=5.1e-7)
