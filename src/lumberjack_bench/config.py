@@ -21,6 +21,8 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from lumberjack_bench.runs.identity import RunConfig
 
+SCHEMA_NAME = "bench_schema"
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be run; its message is one line for a person."""
@@ -136,7 +138,7 @@ class Settings:
 
 def register_schema() -> None:
     """Tell Hydra the schema of ``conf/config.yaml``."""
-    ConfigStore.instance().store(name="bench_schema", node=BenchConfig)
+    ConfigStore.instance().store(name=SCHEMA_NAME, node=BenchConfig)
     accept_launcher_names()
 
 
