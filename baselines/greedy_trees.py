@@ -1,0 +1,670 @@
+"""Greedy trees whose splits and leaves are chosen by the exponential mechanism, compiled.
+
+A node's candidates are, for each numeric feature, one private median or several equally spaced
+thresholds, and for each categorical feature some sets of categories. Each is scored by the class
+counts of its two sides, and one is drawn with a probability that grows exponentially with its
+score. A tree is an array of nodes: the children of node i are 2i + 1 (left) and 2i + 2.
+
+What budget a draw gets, and what that is worth in privacy, is decided in
+:mod:`baselines.suihkonen`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+ONE_VERSUS_REST, EXHAUSTIVE, SAMPLED = 0, 1, 2
+"""How the sets of categories of a feature are made."""
+
+MAX_OPERATOR, GINI = 0, 1
+"""Scores: sum over the sides of the largest class count; minus the summed impurity n * Gini."""
+
+LARGEST_EXHAUSTIVE = 8
+"""Features with more categories are split one against the rest by ``EXHAUSTIVE``."""
+
+MAX_SUBSET_SIZE = 8
+N_SAMPLED_SUBSETS = 64
+
+NO_FEATURE = -1
+
+
+class Budgets(NamedTuple):
+    """Factors of the exponents of the three draws.
+
+    Attributes
+    ----------
+    median : float
+        Weight of an interval is its width times exp(-median * |N_left - N_right|).
+    split : float
+        Weight of a candidate is exp(split * score).
+    leaf : float
+        Weight of a class is exp(leaf * count).
+    """
+
+    median: float
+    split: float
+    leaf: float
+
+
+class Rules(NamedTuple):
+    """What trees are grown.
+
+    Attributes
+    ----------
+    max_depth : int
+        Splits on a path.
+    n_thresholds : int
+        Equally spaced thresholds per numeric feature; 0 for one private median.
+    subsets : int
+        ``ONE_VERSUS_REST``, ``EXHAUSTIVE`` or ``SAMPLED``.
+    score : int
+        ``MAX_OPERATOR`` or ``GINI``.
+    looks_at_purity : bool
+        Stop at pure and at small nodes and label pure ones without noise (not private).
+    smallest_node : int
+        With `looks_at_purity`, a node with fewer records is a leaf.
+    """
+
+    max_depth: int
+    n_thresholds: int
+    subsets: int
+    score: int
+    looks_at_purity: bool
+    smallest_node: int
+
+
+class Columns(NamedTuple):
+    """A table laid out for growing.
+
+    Attributes
+    ----------
+    table : ndarray of shape (n_rows, n_features), column-major
+        Coded values.
+    labels : ndarray of shape (n_rows,), int64
+        Class codes.
+    ranks : ndarray of shape (n_rows, n_features), int64, column-major
+        Position of each value among the distinct values of its numeric feature.
+    distinct : ndarray of shape (n_distinct,)
+        Those values, feature after feature.
+    offsets : ndarray of shape (n_features + 1,), int64
+        Where each feature's values start.
+    lower, upper : ndarray of shape (n_features,)
+        Public bounds.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    n_classes : int
+        Number of classes.
+    """
+
+    table: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    distinct: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    n_categories: NDArray[np.int64]
+    n_classes: int
+
+
+class GreedyTree(NamedTuple):
+    """A grown tree.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (n_nodes,), int64
+        Feature that the node splits, ``NO_FEATURE`` at a leaf.
+    threshold : ndarray of shape (n_nodes,)
+        A numeric value at most this large goes left.
+    goes_left : ndarray of shape (n_nodes, largest number of categories), bool
+        Whether a category goes left; unseen categories go right.
+    label : ndarray of shape (n_nodes,), int64
+        Class of a leaf.
+    """
+
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    goes_left: NDArray[np.bool_]
+    label: NDArray[np.int64]
+
+
+def lay_out(
+    table: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    n_categories: NDArray[np.int64],
+    n_classes: int,
+) -> Columns:
+    """Return the table as :func:`grow_tree` takes it.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_features)
+        Coded table.
+    labels : ndarray of shape (n_rows,), int64
+        Class codes.
+    lower, upper, n_categories : ndarray of shape (n_features,)
+        From the schema.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    Columns
+    """
+    ranks = np.zeros(table.shape, dtype=np.int64, order="F")
+    distinct: list[NDArray[np.float64]] = []
+    for j, n in enumerate(n_categories):
+        if n == 0:
+            values, ranks[:, j] = np.unique(table[:, j], return_inverse=True)
+        else:
+            values = np.empty(0)
+        distinct.append(values)
+    offsets = np.concatenate([[0], np.cumsum([len(values) for values in distinct])])
+    return Columns(
+        np.asfortranarray(table),
+        labels,
+        ranks,
+        np.concatenate(distinct),
+        offsets.astype(np.int64),
+        lower,
+        upper,
+        n_categories,
+        n_classes,
+    )
+
+
+def private_median_probabilities(
+    values: NDArray[np.float64], lower: float, upper: float, exponent: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the law of the private median: its intervals and their probabilities.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Within the bounds.
+    lower, upper : float
+        Public bounds.
+    exponent : float
+        An interval weighs its width times exp(-exponent * |N_left - N_right|); half the budget for
+        a budget's worth of privacy, since the difference has sensitivity 1 and is not monotone.
+
+    Returns
+    -------
+    edges : ndarray of shape (n_distinct + 2,)
+        Ends of the intervals.
+    probabilities : ndarray of shape (n_distinct + 1,)
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    edges = np.concatenate([[lower], distinct, [upper]])
+    weights = np.empty(len(distinct) + 1)
+    _interval_log_weights(distinct, counts, len(distinct), lower, upper, exponent, weights)
+    weights = np.exp(weights - weights.max())
+    return edges, weights / weights.sum()
+
+
+@njit(cache=True, nogil=True)
+def split_score(left: NDArray[np.int64], total: NDArray[np.int64], score: int) -> float:
+    """Return the score of a split.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_classes,), int64
+        Class counts of the left side.
+    total : ndarray of shape (n_classes,), int64
+        Class counts of the node.
+    score : int
+        ``MAX_OPERATOR`` or ``GINI``.
+
+    Returns
+    -------
+    float
+    """
+    if score == MAX_OPERATOR:
+        largest_left = 0
+        largest_right = 0
+        for k in range(len(total)):
+            largest_left = max(largest_left, left[k])
+            largest_right = max(largest_right, total[k] - left[k])
+        return float(largest_left + largest_right)
+    n_left = n_right = 0
+    squares_left = squares_right = 0.0
+    for k in range(len(total)):
+        right = total[k] - left[k]
+        n_left += left[k]
+        n_right += right
+        squares_left += float(left[k]) * left[k]
+        squares_right += float(right) * right
+    impurity = 0.0
+    if n_left > 0:
+        impurity += n_left - squares_left / n_left
+    if n_right > 0:
+        impurity += n_right - squares_right / n_right
+    return -impurity
+
+
+@njit(cache=True, nogil=True)
+def _interval_log_weights(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    n_values: int,
+    lower: float,
+    upper: float,
+    exponent: float,
+    log_weights: NDArray[np.float64],
+) -> None:
+    """Write the log-weight of each interval between sorted values, the bounds included."""
+    n_records = 0
+    for i in range(n_values):
+        n_records += counts[i]
+    n_left = 0
+    start = lower
+    for i in range(n_values + 1):
+        end = values[i] if i < n_values else upper
+        width = end - start
+        if width > 0:
+            log_weights[i] = np.log(width) - exponent * abs(2 * n_left - n_records)
+        else:
+            log_weights[i] = -np.inf
+        if i < n_values:
+            n_left += counts[i]
+            start = end
+
+
+@njit(cache=True, nogil=True)
+def _gumbel(noise: np.random.Generator) -> float:
+    return -np.log(-np.log(1.0 - noise.random()))
+
+
+@njit(cache=True, nogil=True)
+def _draw_private_median(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    n_values: int,
+    lower: float,
+    upper: float,
+    exponent: float,
+    log_weights: NDArray[np.float64],
+    noise: np.random.Generator,
+) -> tuple[float, int]:
+    """Draw a threshold; return it and how many of the distinct values lie left of it."""
+    _interval_log_weights(values, counts, n_values, lower, upper, exponent, log_weights)
+    largest = log_weights[: n_values + 1].max()
+    place = noise.random()
+    within = noise.random()
+    if largest == -np.inf:
+        return lower, n_values
+    total = 0.0
+    for i in range(n_values + 1):
+        log_weights[i] = np.exp(log_weights[i] - largest)
+        total += log_weights[i]
+    place *= total
+    chosen = n_values
+    for i in range(n_values + 1):
+        if place < log_weights[i]:
+            chosen = i
+            break
+        place -= log_weights[i]
+    # Rounding may run past the last interval of positive width.
+    while log_weights[chosen] == 0.0:
+        chosen -= 1
+    start = lower if chosen == 0 else values[chosen - 1]
+    end = upper if chosen == n_values else values[chosen]
+    return start + within * (end - start), chosen
+
+
+@njit(cache=True, nogil=True)
+def _is_in_subset(subset: int, category: int, n_categories: int, is_enumerated: bool) -> bool:
+    """Say whether a category belongs to a numbered set of a feature without sampling."""
+    if is_enumerated:
+        return ((subset + 1) >> category) & 1 == 1
+    return subset == category
+
+
+@njit(cache=True, nogil=True)
+def _draw_class(counts: NDArray[np.int64], exponent: float, noise: np.random.Generator) -> int:
+    best, best_score = 0, -np.inf
+    for k in range(len(counts)):
+        score = exponent * counts[k] + _gumbel(noise)
+        if score > best_score:
+            best, best_score = k, score
+    return best
+
+
+@njit(cache=True, nogil=True)
+def grow_tree(
+    columns: Columns,
+    rows: NDArray[np.int64],
+    rules: Rules,
+    budgets: Budgets,
+    structure: np.random.Generator,
+    noise: np.random.Generator,
+) -> GreedyTree:
+    """Grow one tree.
+
+    Parameters
+    ----------
+    columns : Columns
+        The table.
+    rows : ndarray of shape (n_own_rows,), int64
+        The records that the tree counts; reordered in place.
+    rules : Rules
+    budgets : Budgets
+    structure : numpy.random.Generator
+        Source of sampled sets of categories, which nobody needs to protect.
+    noise : numpy.random.Generator
+        Source of all other draws.
+
+    Returns
+    -------
+    GreedyTree
+    """
+    n_features = columns.table.shape[1]
+    n_classes = columns.n_classes
+    n_nodes = 2 ** (rules.max_depth + 1) - 1
+    largest_domain = max(1, columns.n_categories.max())
+    feature = np.full(n_nodes, NO_FEATURE, dtype=np.int64)
+    threshold = np.zeros(n_nodes)
+    goes_left = np.zeros((n_nodes, largest_domain), dtype=np.bool_)
+    label = np.zeros(n_nodes, dtype=np.int64)
+
+    exists = np.zeros(n_nodes, dtype=np.bool_)
+    exists[0] = True
+    starts = np.zeros(n_nodes, dtype=np.int64)
+    ends = np.zeros(n_nodes, dtype=np.int64)
+    ends[0] = len(rows)
+    node_lower = np.empty((n_nodes, n_features))
+    node_upper = np.empty((n_nodes, n_features))
+    node_lower[0] = columns.lower
+    node_upper[0] = columns.upper
+
+    total = np.empty(n_classes, dtype=np.int64)
+    left = np.empty(n_classes, dtype=np.int64)
+    n_cells = max(largest_domain, rules.n_thresholds + 1, len(rows))
+    for j in range(n_features):
+        n_cells = max(n_cells, columns.offsets[j + 1] - columns.offsets[j])
+    cells = np.zeros((n_cells + 1, n_classes), dtype=np.int64)
+    values = np.empty(n_cells + 1)
+    value_counts = np.empty(n_cells + 1, dtype=np.int64)
+    log_weights = np.empty(n_cells + 2)
+    thresholds = np.empty(max(1, rules.n_thresholds))
+    is_member = np.zeros(largest_domain, dtype=np.bool_)
+    best_members = np.zeros(largest_domain, dtype=np.bool_)
+    order = np.empty(largest_domain, dtype=np.int64)
+    spare = np.empty(len(rows), dtype=np.int64)
+    own_labels = np.empty(len(rows), dtype=np.int64)
+
+    for node in range(n_nodes):
+        if not exists[node]:
+            continue
+        own = rows[starts[node] : ends[node]]
+        total[:] = 0
+        for i in range(len(own)):
+            own_labels[i] = columns.labels[own[i]]
+            total[own_labels[i]] += 1
+        is_last = 2 * node + 1 >= n_nodes
+        is_pure = len(own) > 0 and total.max() == len(own)
+        stops = rules.looks_at_purity and (is_pure or len(own) < rules.smallest_node)
+        best_score = -np.inf
+        if not is_last and not stops:
+            for j in range(n_features):
+                n_categories = columns.n_categories[j]
+                if n_categories == 0 and rules.n_thresholds == 0:
+                    n_values = _count_values(
+                        columns, own, own_labels, j, cells, values, value_counts
+                    )
+                    drawn, n_left_values = _draw_private_median(
+                        values,
+                        value_counts,
+                        n_values,
+                        node_lower[node, j],
+                        node_upper[node, j],
+                        budgets.median,
+                        log_weights,
+                        noise,
+                    )
+                    left[:] = 0
+                    for v in range(n_left_values):
+                        _add(left, cells, v)
+                    score = budgets.split * split_score(left, total, rules.score) + _gumbel(noise)
+                    if score > best_score:
+                        best_score = score
+                        feature[node] = j
+                        threshold[node] = drawn
+                elif n_categories == 0:
+                    _count_between_thresholds(
+                        columns,
+                        own,
+                        own_labels,
+                        j,
+                        node_lower[node, j],
+                        node_upper[node, j],
+                        thresholds,
+                        cells,
+                    )
+                    left[:] = 0
+                    for t in range(rules.n_thresholds):
+                        _add(left, cells, t)
+                        score = budgets.split * split_score(left, total, rules.score) + _gumbel(
+                            noise
+                        )
+                        if score > best_score:
+                            best_score = score
+                            feature[node] = j
+                            threshold[node] = thresholds[t]
+                elif n_categories > 1:
+                    cells[:n_categories] = 0
+                    for i in range(len(own)):
+                        category = int(columns.table[own[i], j])
+                        if category >= 0:
+                            cells[category, own_labels[i]] += 1
+                    is_enumerated = n_categories == 2 or (
+                        rules.subsets == EXHAUSTIVE and n_categories <= LARGEST_EXHAUSTIVE
+                    )
+                    is_sampled = rules.subsets == SAMPLED and n_categories > 2
+                    if is_sampled:
+                        n_subsets = N_SAMPLED_SUBSETS
+                    elif is_enumerated:
+                        n_subsets = 2 ** (n_categories - 1) - 1
+                    else:
+                        n_subsets = n_categories
+                    for subset in range(n_subsets):
+                        if is_sampled:
+                            _draw_subset(n_categories, is_member, order, structure)
+                        else:
+                            for category in range(n_categories):
+                                is_member[category] = _is_in_subset(
+                                    subset, category, n_categories, is_enumerated
+                                )
+                        left[:] = 0
+                        for category in range(n_categories):
+                            if is_member[category]:
+                                _add(left, cells, category)
+                        score = budgets.split * split_score(left, total, rules.score) + _gumbel(
+                            noise
+                        )
+                        if score > best_score:
+                            best_score = score
+                            feature[node] = j
+                            best_members[:] = False
+                            best_members[:n_categories] = is_member[:n_categories]
+        if feature[node] == NO_FEATURE:
+            if rules.looks_at_purity and is_pure:
+                label[node] = total.argmax()
+            else:
+                label[node] = _draw_class(total, budgets.leaf, noise)
+            continue
+
+        j = feature[node]
+        if columns.n_categories[j] > 0:
+            goes_left[node] = best_members
+        n_left = n_right = 0
+        for i in range(len(own)):
+            if _is_left(
+                columns.table[own[i], j], columns.n_categories[j], threshold[node], goes_left[node]
+            ):
+                own[n_left] = own[i]
+                n_left += 1
+            else:
+                spare[n_right] = own[i]
+                n_right += 1
+        own[n_left:] = spare[:n_right]
+        middle = starts[node] + n_left
+        for side in range(2):
+            child = 2 * node + 1 + side
+            exists[child] = True
+            starts[child] = starts[node] if side == 0 else middle
+            ends[child] = middle if side == 0 else ends[node]
+            node_lower[child] = node_lower[node]
+            node_upper[child] = node_upper[node]
+        if columns.n_categories[j] == 0:
+            node_upper[2 * node + 1, j] = threshold[node]
+            node_lower[2 * node + 2, j] = threshold[node]
+    return GreedyTree(feature, threshold, goes_left, label)
+
+
+@njit(cache=True, nogil=True)
+def _add(sums: NDArray[np.int64], cells: NDArray[np.int64], place: int) -> None:
+    # Written out because an array expression on so few numbers costs several times as much.
+    for k in range(len(sums)):
+        sums[k] += cells[place, k]
+
+
+@njit(cache=True, nogil=True)
+def _count_between_thresholds(
+    columns: Columns,
+    own: NDArray[np.int64],
+    own_labels: NDArray[np.int64],
+    j: int,
+    lower: float,
+    upper: float,
+    thresholds: NDArray[np.float64],
+    cells: NDArray[np.int64],
+) -> None:
+    """Write equally spaced thresholds and the class counts of the values up to and after each."""
+    n_thresholds = len(thresholds)
+    step = (upper - lower) / (n_thresholds + 1)
+    for t in range(n_thresholds):
+        thresholds[t] = lower + step * (t + 1)
+    cells[: n_thresholds + 1] = 0
+    for i in range(len(own)):
+        value = columns.table[own[i], j]
+        place = 0
+        if step > 0:
+            place = min(max(int((value - lower) / step), 0), n_thresholds)
+        # The division may round to a neighbour, and a value on a threshold goes left of it.
+        while place < n_thresholds and value > thresholds[place]:
+            place += 1
+        while place > 0 and value <= thresholds[place - 1]:
+            place -= 1
+        cells[place, own_labels[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def _count_values(
+    columns: Columns,
+    own: NDArray[np.int64],
+    own_labels: NDArray[np.int64],
+    j: int,
+    cells: NDArray[np.int64],
+    values: NDArray[np.float64],
+    value_counts: NDArray[np.int64],
+) -> int:
+    """Write the node's distinct values of feature j, sorted, with their class counts.
+
+    Returns how many there are.
+    """
+    offset = columns.offsets[j]
+    n_distinct = columns.offsets[j + 1] - offset
+    n_values = 0
+    if n_distinct <= 4 * len(own) + 64:
+        cells[:n_distinct] = 0
+        for i in range(len(own)):
+            cells[columns.ranks[own[i], j], own_labels[i]] += 1
+        for rank in range(n_distinct):
+            count = 0
+            for k in range(columns.n_classes):
+                count += cells[rank, k]
+            if count > 0:
+                for k in range(columns.n_classes):
+                    cells[n_values, k] = cells[rank, k]
+                values[n_values] = columns.distinct[offset + rank]
+                value_counts[n_values] = count
+                n_values += 1
+        return n_values
+    order = np.argsort(columns.ranks[:, j][own])
+    last_rank = -1
+    for i in order:
+        rank = columns.ranks[own[i], j]
+        if rank != last_rank:
+            cells[n_values] = 0
+            values[n_values] = columns.distinct[offset + rank]
+            value_counts[n_values] = 0
+            n_values += 1
+            last_rank = rank
+        cells[n_values - 1, own_labels[i]] += 1
+        value_counts[n_values - 1] += 1
+    return n_values
+
+
+@njit(cache=True, nogil=True)
+def _draw_subset(
+    n_categories: int,
+    is_member: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    structure: np.random.Generator,
+) -> None:
+    """Draw a set of uniform size, from one category to the largest allowed, without the data."""
+    largest = min(MAX_SUBSET_SIZE, n_categories - 1)
+    size = 1 + int(structure.random() * largest)
+    for category in range(n_categories):
+        order[category] = category
+        is_member[category] = False
+    for i in range(size):
+        place = i + int(structure.random() * (n_categories - i))
+        order[i], order[place] = order[place], order[i]
+        is_member[order[i]] = True
+
+
+@njit(cache=True, nogil=True)
+def _is_left(
+    value: float, n_categories: int, threshold: float, goes_left: NDArray[np.bool_]
+) -> bool:
+    if n_categories == 0:
+        return value <= threshold
+    return value >= 0 and goes_left[int(value)]
+
+
+@njit(cache=True, nogil=True)
+def add_votes(
+    table: NDArray[np.float64],
+    n_categories: NDArray[np.int64],
+    tree: GreedyTree,
+    votes: NDArray[np.int64],
+) -> None:
+    """Add a tree's votes.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_features), row-major
+        Coded table.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    tree : GreedyTree
+    votes : ndarray of shape (n_rows, n_classes), int64
+        Changed in place.
+    """
+    for i in range(len(table)):
+        node = 0
+        while tree.feature[node] != NO_FEATURE:
+            j = tree.feature[node]
+            is_left = _is_left(
+                table[i, j], n_categories[j], tree.threshold[node], tree.goes_left[node]
+            )
+            node = 2 * node + (1 if is_left else 2)
+        votes[i, tree.label[node]] += 1
