@@ -17,6 +17,7 @@ def result(run: RunConfig, sweep_id: str = "now", seconds: float = 4.0) -> dict[
         "run": run.to_dict(),
         "repetitions": [{"metrics": {"accuracy": 0.8}}, {"metrics": {"accuracy": 0.9}}],
         "seconds": seconds,
+        "data_source": {"is_stand_in": False, "label": "generated"},
         "sweep_id": sweep_id,
     }
 
@@ -42,6 +43,20 @@ def test_each_run_is_reported_once_with_its_place_and_the_time_left(
         "[ 8/10] toy toy eps=1: accuracy 0.8500 in 4.0 s; about 8.0 s left",
         "[ 9/10] toy toy eps=2: FAILED: ValueError: boom; about 4.0 s left",
     ]
+
+
+def test_a_line_about_stand_in_data_says_so(tmp_path: Path, make_run: MakeRun) -> None:
+    store = ResultStore(tmp_path)
+    store.prepare()
+    run = make_run("Toy")
+    lines: list[str] = []
+    progress = Progress(
+        store, [run], n_done=0, history=[], n_workers=1, sweep_id="now", write=lines.append
+    )
+    source = {"is_stand_in": True, "label": "stand-in x.parquet, 10 rows"}
+    store.write(run.hash, result(run) | {"data_source": source})
+    progress.report()
+    assert lines[0].startswith("[1/1] toy toy eps=1 [stand-in x.parquet, 10 rows]: accuracy")
 
 
 def test_results_and_failures_of_before_are_not_news(tmp_path: Path, make_run: MakeRun) -> None:

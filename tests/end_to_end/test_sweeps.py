@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -273,3 +276,34 @@ def test_a_read_only_results_folder_is_refused(bench: Bench) -> None:
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: cannot write to the results folder")
     assert list(bench.results.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_three_times_ends_with_the_table_of_an_undisturbed_one(
+    bench: Bench,
+) -> None:
+    sweep = ("-m", "method=seeded,slow,majority", "eps=0.5,1,2,4,8", "seed=0,1", "n_workers=2")
+    sweep = (*sweep, "hydra/launcher=joblib")
+    for number in range(3):
+        kill_after_a_result(bench, sweep, delay=random.Random(number).uniform(0.0, 1.5))
+    assert bench.run(*sweep).returncode == 0
+    disturbed = untimed(bench)
+    bench.results = bench.folder / "undisturbed"
+    assert bench.run(*sweep).returncode == 0
+    assert disturbed == untimed(bench)
+    assert len({row["run_hash"] for row in disturbed}) == 2 * (5 + 5 + 1)
+
+
+def kill_after_a_result(bench: Bench, sweep: tuple[str, ...], delay: float) -> None:
+    """Start the sweep and kill it, workers and all, some time after its next result."""
+    n_done = len(bench.result_files())
+    process = bench.start(*sweep)
+    wait_until(lambda: len(bench.result_files()) > n_done or process.poll() is not None)
+    time.sleep(delay)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def untimed(bench: Bench) -> list[dict[str, str]]:
+    return [row for row in bench.table() if not row["metric"].endswith("_seconds")]

@@ -185,6 +185,24 @@ def execute(
         return finished("ok", problem=tracker.complete(entry, result))
 
 
+def run_title(run: RunConfig, data_source: dict[str, Any]) -> str:
+    """Name a run for a person, and say so when its data stand in for others.
+
+    Parameters
+    ----------
+    run : RunConfig
+        The run.
+    data_source : dict
+        Where its rows came from, as stored with the result.
+
+    Returns
+    -------
+    str
+    """
+    note = f" [{data_source['label']}]" if data_source["is_stand_in"] else ""
+    return f"{run}{note}"
+
+
 def _measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     """Return the whole result of a run as plain data."""
     started = datetime.datetime.now(datetime.UTC)
@@ -201,13 +219,14 @@ def _measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     )
     # The card is of the method as one would release it; the fixed noise seed is noted beside it.
     card = build().privacy_card().to_dict()
+    title = run_title(run, data.source)
     repetitions = []
     for repetition in range(run.n_repeats):
         with _strict_warnings():
             repetitions.append(_repeat(run, data, build, repetition))
         log.info(
             "%s: repetition %d of %d, accuracy %.4f",
-            run,
+            title,
             repetition + 1,
             run.n_repeats,
             repetitions[-1]["metrics"]["accuracy"],

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+from lumberjack_bench.runs.execute import run_title
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import format_seconds, seconds_left
 from lumberjack_bench.runs.store import ResultStore
@@ -93,7 +94,8 @@ class Progress:
         ):
             self._history.append(result)
             accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
-            return f"{run}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}"
+            title = run_title(run, result["data_source"])
+            return f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}"
         failure = self._store.read_failure(run.hash)
         if failure is not None and failure["sweep_id"] == self._sweep_id:
             return f"{run}: {failure['status'].upper()}: {failure['reason']}"

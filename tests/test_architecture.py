@@ -1,0 +1,143 @@
+"""Which way things flow: the arrows of the README, held by the imports of every file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src"
+OURS = {"lumberjack", "lumberjack_bench", "baselines", "hydra_plugins"}
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "common", "misc"}
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def all_files() -> list[Path]:
+    roots = (SOURCES, ROOT / "baselines", ROOT / "scripts")
+    return [path for root in roots for path in files(root)]
+
+
+def imports(path: Path, *, at_top: bool = False) -> Iterator[str]:
+    """Yield the dotted names a file imports; only those that its own import triggers if asked."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    later = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if at_top and (id(node) in typing_only or id(node) in later):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def outside(path: Path, allowed: set[str]) -> set[str]:
+    """Return what a file imports beyond the standard library and the allowed packages."""
+    found = set()
+    for name in imports(path):
+        top = name.partition(".")[0]
+        is_allowed = any(name == a or name.startswith(f"{a}.") for a in allowed)
+        if top not in sys.stdlib_module_names and not is_allowed:
+            found.add(name)
+    return found
+
+
+def report(problems: dict[Path, set[str]]) -> str:
+    return "; ".join(f"{p.relative_to(ROOT)}: {sorted(names)}" for p, names in problems.items())
+
+
+def check(paths: list[Path], allowed: set[str]) -> None:
+    assert paths
+    problems = {path: found for path in paths if (found := outside(path, allowed))}
+    assert not problems, report(problems)
+
+
+def test_the_library_knows_numpy_scipy_numba_and_scikit_learn_only() -> None:
+    check(
+        files(SOURCES / "lumberjack"),
+        {"lumberjack", "numpy", "scipy", "numba", "sklearn", "joblib"},
+    )
+
+
+def test_privacy_mathematics_imports_numeric_libraries_and_nothing_else_of_ours() -> None:
+    check(
+        files(SOURCES / "lumberjack" / "accounting"),
+        {"lumberjack.accounting", "numpy", "scipy", "numba"},
+    )
+
+
+def test_baselines_know_the_schema_and_the_accounting_of_the_library_only() -> None:
+    check(
+        files(ROOT / "baselines"),
+        {
+            "baselines",
+            "lumberjack.schema",
+            "lumberjack.accounting",
+            "numpy",
+            "scipy",
+            "numba",
+            "sklearn",
+            "joblib",
+            "diffprivlib",
+        },
+    )
+
+
+def test_the_harness_meets_methods_only_through_their_contract() -> None:
+    bench = SOURCES / "lumberjack_bench"
+    shows_algorithms = {bench / "figures", bench / "audit"}
+    for path in files(bench):
+        known = {"lumberjack.schema", "lumberjack.accounting"}
+        for name in imports(path):
+            top = name.partition(".")[0]
+            assert top != "baselines", f"{path}: {name}"
+            if top == "lumberjack" and not shows_algorithms & set(path.parents):
+                assert any(name.startswith(module) for module in known), f"{path}: {name}"
+
+
+def test_mlflow_is_imported_in_one_file_and_only_when_it_is_used() -> None:
+    users = [path for path in all_files() if any(n.startswith("mlflow") for n in imports(path))]
+    assert users == [SOURCES / "lumberjack_bench" / "tracking.py"]
+    at_top = imports(users[0], at_top=True)
+    assert not [name for name in at_top if name.startswith("mlflow")]
+
+
+def test_figures_know_a_table_and_neither_hydra_nor_the_execution_of_runs() -> None:
+    forbidden = ("mlflow", "lumberjack_bench.runs.execute", "lumberjack_bench.tracking")
+    for path in files(SOURCES / "lumberjack_bench" / "figures"):
+        for name in imports(path):
+            assert not name.startswith(forbidden), f"{path}: {name}"
+
+
+def test_looking_at_results_and_planning_wait_for_no_heavy_import() -> None:
+    # The commands that only look (--status, a finished sweep) import these before they answer.
+    heavy = {"pandas", "sklearn", "numba", "matplotlib", "mlflow", "diffprivlib", "folktables"}
+    bench = SOURCES / "lumberjack_bench"
+    eager = [*bench.glob("*.py"), *(bench / "runs").glob("*.py"), *files(SOURCES / "hydra_plugins")]
+    for path in eager:
+        tops = {name.partition(".")[0] for name in imports(path, at_top=True)}
+        assert not tops & heavy, f"{path}: {sorted(tops & heavy)}"
+
+
+@pytest.mark.parametrize("path", all_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_is_named_for_its_idea(path: Path) -> None:
+    assert not set(path.stem.split("_")) & VAGUE_NAMES
