@@ -103,7 +103,12 @@ class SlurmNode:
 
     def ask(self, *command: str) -> str:
         done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=60
+            command,
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
