@@ -1,0 +1,328 @@
+"""What an attacker would try: laws with a closed form, and rows that speak for other rows."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+
+from lumberjack import (
+    CategoricalFeature,
+    FeatureSchema,
+    GuidedLumberjackClassifier,
+    LumberjackClassifier,
+    NumericFeature,
+)
+from lumberjack.forest import _seed_sequence
+from lumberjack.growth import NO_GUIDE, grow_tree
+from lumberjack.guide import release_guide
+
+TWO_NUMBERS = (np.zeros(2, dtype=np.int64), np.zeros(2), np.ones(2))
+THREE_CATEGORIES = (np.array([3], dtype=np.int64), np.zeros(1), np.array([2.0]))
+
+
+def grow(X, public, *, height, sigma, tau, tree, noise, n_dropped=0, touches=None, guide=NO_GUIDE):
+    n_categories, lower, upper = public
+    return grow_tree(
+        np.asfortranarray(X),
+        np.zeros(len(X), dtype=np.int64),
+        1,
+        n_categories,
+        lower,
+        upper,
+        n_dropped,
+        height,
+        sigma,
+        tau,
+        0,
+        np.uint64(tree),
+        noise,
+        True,
+        np.empty(0, dtype=np.int64) if touches is None else touches,
+        guide,
+    )
+
+
+def deepest_heavy_levels(X, public, n_runs, **options):
+    """One more than the level of the deepest split, for many runs; all rows share one path."""
+    noise = np.random.default_rng(5)
+    return np.array(
+        [(grow(X, public, tree=run, noise=noise, **options)[2] >= 0).sum() for run in range(n_runs)]
+    )
+
+
+# All rows are equal and go left at every node, so every level of the path has the same count and
+# Algorithm 1 is a plain binary search: with h = 2^b - 1 levels the number of Heavy ones is a binary
+# number whose b digits are the b answers, the first the most significant. The digits must be
+# independent Bernoulli(p), p = Phi((count - tau) / sigma). Noise that is used twice, a coin tossed
+# too often or a middle that is one level off shows in them.
+@pytest.mark.parametrize(
+    ("n_rows", "sigma", "tau"), [(3, 1.5, 4.0), (40, 6.0, 41.5), (9, 2.0, 8.0)]
+)
+def test_on_a_single_path_the_answers_are_independent_digits(n_rows, sigma, tau):
+    n_runs = 5000
+    found = deepest_heavy_levels(
+        np.zeros((n_rows, 2)), TWO_NUMBERS, n_runs, height=127, sigma=sigma, tau=tau
+    )
+    p = ndtr((n_rows - tau) / sigma)
+    digits = (found[:, None] >> np.arange(7)) & 1
+    for digit in digits.T:
+        assert stats.binomtest(int(digit.sum()), n_runs, p).pvalue > 1e-5
+    n_yes = digits.sum(axis=1)
+    expected = n_runs * stats.binom(7, p).pmf(np.arange(8))
+    observed = np.bincount(n_yes, minlength=8)
+    common = expected >= 5
+    pooled = [np.append(v[common], v[~common].sum()) for v in (observed, expected)]
+    if pooled[1][-1] < 1e-9:
+        pooled = [v[:-1] for v in pooled]
+    assert stats.chisquare(*pooled).pvalue > 1e-5
+    correlations = np.corrcoef(digits.T)[np.triu_indices(7, 1)]
+    assert np.abs(correlations).max() < 5 / math.sqrt(n_runs)
+
+
+@pytest.mark.parametrize("height", [7, 127])
+def test_a_path_that_ends_early_is_searched_like_a_tree_of_that_height(height):
+    # Unseen categories go right three times, then nothing is left to split on. Level 3 is the last;
+    # it is asked first, then level 1, then 2 or 0: the number of splits (at most 3) has this law.
+    n_rows, sigma, tau, n_runs = 6, 2.0, 6.5, 5000
+    found = deepest_heavy_levels(
+        np.full((n_rows, 1), -1.0), THREE_CATEGORIES, n_runs, height=height, sigma=sigma, tau=tau
+    )
+    p = ndtr((n_rows - tau) / sigma)
+    no = 1 - p
+    law = np.array([no**3, no**2 * p, no * p * no, p + no * p * p])
+    assert stats.chisquare(np.bincount(found, minlength=4), n_runs * law).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 63, 64, 100, 127])
+def test_without_noise_a_smaller_height_cuts_the_same_tree_and_no_record_is_asked_too_often(height):
+    rng = np.random.default_rng(3)
+    X = np.vstack([rng.uniform(size=(300, 2)) ** 3, np.full((40, 2), 0.3)])
+    for tree in range(6):
+        shapes = {}
+        for levels in (height, 127):
+            touches = np.zeros(len(X), dtype=np.int64)
+            _, _, left, counts = grow(
+                X, TWO_NUMBERS, height=levels, sigma=1e-9, tau=12.5, tree=tree,
+                noise=np.random.default_rng(0), touches=touches,
+            )  # fmt: skip
+            assert 1 <= touches.max() <= 1 + math.floor(math.log2(levels))
+            paths = {0: ()}
+            for node in np.flatnonzero(left >= 0):
+                for side in (0, 1):
+                    paths[left[node] + side] = (*paths[node], side)
+            shapes[levels] = {paths[node] for node in np.flatnonzero(left >= 0)}
+            is_deep = np.array([len(paths[node]) >= levels for node in range(len(left))])
+            assert (counts[(left < 0) & ~is_deep].sum(axis=1) <= 12).all()
+        assert shapes[height] == {path for path in shapes[127] if len(path) < height}
+
+
+def test_a_record_in_an_empty_region_shows_with_the_probability_that_is_paid_for():
+    # One record more where there was none: 0 is never Heavy, 1 is with probability 1 - Phi(margin /
+    # sigma) at each of at most 3 queries of a tree of 7 levels.
+    sigma, margin, n_runs = 2.0, 2.5, 8000
+    found = deepest_heavy_levels(
+        np.zeros((1, 2)), TWO_NUMBERS, n_runs, height=7, sigma=sigma, tau=1 + margin
+    )
+    none = ndtr(margin / sigma) ** 3
+    assert stats.binomtest(int((found == 0).sum()), n_runs, none).pvalue > 1e-5
+    empty = deepest_heavy_levels(
+        np.zeros((0, 2)), TWO_NUMBERS, 2000, height=7, sigma=sigma, tau=1 + margin
+    )
+    assert not empty.any()
+
+
+def test_guided_splits_depend_on_rows_through_the_released_guide_only():
+    schema = FeatureSchema(
+        (NumericFeature("x", -3, 5), CategoricalFeature("c", ("a", "b", "d")), NumericFeature("z", 0, 1)),
+        (0, 1),
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+
+    def table(n_rows, power):
+        return np.column_stack(
+            [
+                8 * rng.uniform(size=n_rows) ** power - 3,
+                rng.integers(-1, 3, n_rows),
+                rng.uniform(size=n_rows),
+            ]
+        )
+
+    first, second = table(900, 1), table(1400, 3)
+    released = release_guide(first, (first[:, 0] > 0).astype(int), schema, 5.0, rng)
+    guide = (
+        released.cumulative, released.first, released.n_bins, schema.lower, schema.upper,
+        3, 2.0, 0.1, 0.5,
+    )  # fmt: skip
+    n_shared = 0
+    for tree in range(20):
+        splits = []
+        for X in (first, second):
+            feature, cut, left, _ = grow(
+                X, (schema.n_categories, schema.lower, schema.upper), height=20, sigma=2.0,
+                tau=20.0, tree=tree, noise=np.random.default_rng(tree), guide=guide,
+            )  # fmt: skip
+            paths, split_of = {0: ()}, {}
+            for node in np.flatnonzero(left >= 0):
+                split_of[paths[node]] = (feature[node], cut[node])
+                for side in (0, 1):
+                    paths[left[node] + side] = (*paths[node], side)
+            splits.append(split_of)
+        shared = set(splits[0]) & set(splits[1])
+        n_shared += len(shared)
+        assert all(splits[0][path] == splits[1][path] for path in shared)
+    assert n_shared > 200
+
+
+@pytest.mark.parametrize("leaf_mechanism", ["exponential", "gaussian"])
+def test_empty_leaves_are_noised_like_any_other(leaf_mechanism):
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    X = np.zeros((400, 1))  # all in the leftmost leaf: every right child is empty
+    scores = []
+    for seed in range(20):
+        model = LumberjackClassifier(
+            20.0, 1e-2, n_estimators=2, max_depth=15, schema=schema, noise_seed=seed,
+            random_state=seed, leaf_mechanism=leaf_mechanism,
+        ).fit(X, np.ones(400, dtype=int))  # fmt: skip
+        for tree in model.estimators_:
+            right_children = tree.left[tree.left >= 0] + 1
+            assert (tree.left[right_children] < 0).all()
+            scores.append(tree.scores[right_children])
+    scores = np.vstack(scores)
+    assert len(scores) > 200
+    # Both classes have count 0, so each wins half of the time.
+    won = int((scores[:, 1] > scores[:, 0]).sum())
+    decided = int((scores[:, 1] != scores[:, 0]).sum())
+    assert stats.binomtest(won, decided, 0.5).pvalue > 1e-5
+
+
+def test_noise_has_fresh_entropy_whatever_random_state_is_and_no_words_in_common_with_it():
+    X = np.random.default_rng(0).uniform(size=(2000, 1))
+    y = (X[:, 0] > 0.5).astype(int)
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    first, second = (
+        LumberjackClassifier(
+            4.0, n_estimators=3, schema=schema, random_state=7, leaf_mechanism="gaussian"
+        ).fit(X, y)
+        for _ in range(2)
+    )
+    for a, b in zip(first.estimators_, second.estimators_, strict=True):
+        assert a.cut[0] == b.cut[0]
+        size = min(len(a.left), len(b.left))
+        leaves = (a.left[:size] < 0) & (b.left[:size] < 0)
+        assert not np.isin(a.scores[:size][leaves], [0.0, 1.0]).all()
+        assert (a.scores[:size][leaves] != b.scores[:size][leaves]).any()
+    keys = set(_seed_sequence(7).generate_state(1000, dtype=np.uint64).tolist())
+    for child in _seed_sequence(7).spawn(100):
+        assert not keys & set(child.generate_state(8, dtype=np.uint64).tolist())
+    assert _seed_sequence(None).entropy.bit_length() > 96
+
+
+def test_a_table_whose_labels_are_all_unknown_is_an_empty_table_and_no_event():
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    for estimator in (LumberjackClassifier, GuidedLumberjackClassifier):
+        model = estimator(
+            schema=schema, unknown_labels="drop", noise_seed=0, n_estimators=2, max_depth=3
+        )
+        with pytest.warns(UserWarning, match="dropped"):
+            model.fit(np.zeros((5, 1)), np.full(5, 9))
+        assert all(tree.n_nodes == 1 for tree in model.estimators_)
+
+
+ROUTED = FeatureSchema(
+    (NumericFeature("x", 0, 1, fill=0.5), CategoricalFeature("c", (1, 2, 3), fill=1)), (0, 1)
+)
+
+
+def routed_rows(n_rows=400):
+    rng = np.random.default_rng(2)
+    rows = [[float(x), int(c)] for x, c in zip(rng.uniform(size=n_rows), rng.integers(1, 4, n_rows), strict=True)]  # fmt: skip
+    return rows, [int(row[1] == 2) for row in rows]
+
+
+def accuracy_after_fit(rows, labels):
+    """Accuracy on the ordinary rows of a nearly noiseless forest; one record moves it a little."""
+    model = LumberjackClassifier(
+        200.0, 0.1, n_estimators=5, max_depth=15, schema=ROUTED, missing="fill",
+        unknown_labels="drop", random_state=0, noise_seed=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, labels)
+    ordinary, wanted = routed_rows()
+    return (model.predict(np.array(ordinary)) == wanted).mean()
+
+
+@pytest.mark.parametrize(
+    ("odd_row", "odd_label"),
+    [
+        pytest.param(
+            [0.5, 1],
+            "odd",
+            marks=pytest.mark.xfail(
+                strict=True, reason="a list of labels becomes one array of text"
+            ),
+        ),
+        pytest.param(
+            [0.5, "odd"],
+            0,
+            marks=pytest.mark.xfail(strict=True, reason="a list of rows becomes one array of text"),
+        ),
+        ([None, 1], 0),
+        ([0.5, 1], None),
+        ([7.0, 4], 1),
+    ],
+)
+def test_one_odd_record_in_a_list_does_not_change_how_others_are_read(odd_row, odd_label):
+    rows, labels = routed_rows()
+    assert accuracy_after_fit(rows, labels) > 0.98
+    assert accuracy_after_fit([*rows, odd_row], [*labels, odd_label]) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("odd_row", "odd_label"),
+    [([0.5, "odd"], 0), ([None, 1], 0), ([0.5, 1], "odd"), ([0.5, 1], None), ([0.5, None], 1)],
+)
+def test_one_odd_record_in_a_frame_does_not_change_how_others_are_read(odd_row, odd_label):
+    rows, labels = routed_rows()
+    X = pd.DataFrame([*rows, odd_row], columns=["x", "c"])
+    assert accuracy_after_fit(X, pd.Series([*labels, odd_label])) > 0.98
+
+
+@pytest.mark.xfail(strict=True, reason="pd.NA has no truth value", raises=TypeError)
+@pytest.mark.parametrize("dtype", ["string", "object"])
+def test_every_kind_of_missing_entry_is_filled_when_asked_to(dtype):
+    schema = FeatureSchema((CategoricalFeature("s", ("a", "b"), fill="a"),), (0, 1))
+    X = pd.DataFrame({"s": pd.Series(["a", "b", "a", pd.NA], dtype=dtype)})
+    assert schema.encode(X, missing="fill").values[:, 0].tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.xfail(strict=True, reason="raises only once an entry is missing")
+def test_whether_fill_values_are_lacking_is_found_without_a_look_at_the_rows():
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    with pytest.raises(ValueError, match="fill"):
+        LumberjackClassifier(schema=schema, missing="fill", noise_seed=0).fit(
+            np.zeros((5, 1)), np.zeros(5, dtype=int)
+        )
+
+
+@pytest.mark.xfail(strict=True, reason="schema_ is set before the rows are checked")
+def test_a_fit_that_fails_leaves_nothing_of_the_rows_behind():
+    X = pd.DataFrame({"x": [0.125, 0.5, np.nan]})
+    model = LumberjackClassifier(noise_seed=0)
+    with pytest.raises(ValueError, match="missing"), pytest.warns(RuntimeWarning):
+        model.fit(X, [0, 1, 1])
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.xfail(strict=True, reason="one text makes a bounded feature a categorical one")
+def test_a_feature_with_public_bounds_is_a_number_whatever_its_rows_hold():
+    X = pd.DataFrame({"x": pd.Series([0.2, 0.4, "?"], dtype=object)})
+    model = LumberjackClassifier(bounds={"x": (0, 1)}, classes=[0, 1], noise_seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="is numeric"):
+            model.fit(X, [0, 1, 1])
