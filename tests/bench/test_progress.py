@@ -80,3 +80,31 @@ def test_results_and_failures_of_before_are_not_news(tmp_path: Path, make_run: M
     store.write(forced.hash, result(forced, "now"))
     progress.report()
     assert len(lines) == 1
+
+
+def test_what_runs_cost_besides_themselves_is_part_of_the_time_left(
+    tmp_path: Path, make_run: MakeRun
+) -> None:
+    # Runs of 1 s end every 3 s on one worker: 2 s each are spent around them.
+    store = ResultStore(tmp_path)
+    store.prepare()
+    runs = [make_run("Toy", eps=float(eps)) for eps in range(1, 11)]
+    lines: list[str] = []
+    now = [0.0]
+    progress = Progress(
+        store,
+        runs,
+        n_done=0,
+        history=[],
+        n_workers=1,
+        sweep_id="now",
+        write=lines.append,
+        clock=lambda: now[0],
+    )
+    for number, run in enumerate(runs[:7]):
+        now[0] = 100.0 + 3.0 * number
+        store.write(run.hash, result(run, seconds=1.0))
+        progress.report()
+    # Five runs of 1 s are left when it is too early to judge, three runs of 1 + 2 s in the end.
+    assert lines[4].endswith("about 5.0 s left")
+    assert lines[6].endswith("about 9.0 s left")

@@ -17,6 +17,7 @@ from lumberjack_bench.runs.plan import format_seconds, seconds_left
 from lumberjack_bench.runs.store import ResultStore
 
 POLL_SECONDS = 0.5
+FEWEST_RUNS_TO_JUDGE = 5
 
 
 class Progress:
@@ -38,6 +39,8 @@ class Progress:
         Failures of other sweeps are not reported.
     write : callable
         Takes a line.
+    clock : callable
+        Gives the time in seconds.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Progress:
         n_workers: int,
         sweep_id: str,
         write: Callable[[str], None] = print,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._left = {run.hash: run for run in pending}
@@ -60,6 +64,10 @@ class Progress:
         self._n_workers = n_workers
         self._sweep_id = sweep_id
         self._write = write
+        self._clock = clock
+        self._first_end: float | None = None
+        self._n_since_first = 0
+        self._seconds_since_first = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
 
@@ -93,6 +101,7 @@ class Progress:
             result["sweep_id"] == self._sweep_id or run.hash not in self._finished_before
         ):
             self._history.append(result)
+            self._count(result["seconds"])
             accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
             title = run_title(run, result["data_source"])
             return f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}"
@@ -101,11 +110,27 @@ class Progress:
             return f"{run}: {failure['status'].upper()}: {failure['reason']}"
         return None
 
+    def _count(self, seconds: float) -> None:
+        if self._first_end is None:
+            self._first_end = self._clock()
+        else:
+            self._n_since_first += 1
+            self._seconds_since_first += seconds
+
+    def _overhead(self) -> float:
+        """Seconds of a worker per run that no run accounts for; starting workers is not counted."""
+        if self._first_end is None or self._n_since_first < FEWEST_RUNS_TO_JUDGE:
+            return 0.0
+        worked = (self._clock() - self._first_end) * self._n_workers
+        return max(0.0, worked - self._seconds_since_first) / self._n_since_first
+
     def _rest(self) -> str:
-        left = seconds_left(
-            list(self._left.values()), self._history, self._n_workers, is_rough=True
-        )
-        return f"; about {format_seconds(left)} left" if left and self._left else ""
+        runs = list(self._left.values())
+        left = seconds_left(runs, self._history, self._n_workers, is_rough=True)
+        if not left or not runs:
+            return ""
+        left += self._overhead() * len(runs) / self._n_workers
+        return f"; about {format_seconds(left)} left"
 
     def _watch(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
