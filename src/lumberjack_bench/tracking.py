@@ -431,6 +431,12 @@ class MlflowTracker:
         if "locked" in text:
             reason = "is locked by another program"
             advice = "Close that program, or run with tracking=none."
+        elif "disk is full" in text or "No space left" in text:
+            reason = "has no room left"
+            advice = "Free some, or run with tracking=none."
+        elif "readonly" in text or "read-only" in text or "Permission denied" in text:
+            reason = "cannot be written"
+            advice = "Choose another with tracking.uri=sqlite:///FILE, or run with tracking=none."
         elif "not a database" in text or "malformed" in text or "no such table" in text:
             reason = "is damaged"
         elif self._is_server:

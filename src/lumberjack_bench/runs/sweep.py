@@ -187,10 +187,11 @@ class Sweep:
             is_good = all(outcome.is_good for outcome in outcomes)
             ending = "KILLED" if is_interrupted else "FINISHED" if is_good else "FAILED"
             problem = self._tracker.close_sweep(ending, results)
-            table = write_table(self.store)
+            # Said before the table is written, so that a full disk does not hide what happened.
             self._summarise(outcomes, problem)
             if results:
                 _say("\n" + accuracy_table(results))
+            table = write_table(self.store)
             _say(f"\nTable of all runs: {_relative(table)}")
             is_drawn = self._draw() if is_good and self.settings.figure else True
         return 0 if is_good and is_drawn and not problem else 1

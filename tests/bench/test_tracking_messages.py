@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lumberjack_bench.config import Settings
+from lumberjack_bench.tracking import MlflowTracker, NoTracker, TrackingError, make_tracker
+
+
+def with_tracking(settings: Settings, **tracking: object) -> Settings:
+    return replace(settings, tracking={"uri": None, "experiment": "lumberjack"} | tracking)
+
+
+@pytest.mark.parametrize(
+    ("said_by_sqlite", "reason"),
+    [
+        ("database is locked", "is locked by another program. Close that program, or"),
+        ("file is not a database", "is damaged. Move the file away"),
+        ("database disk image is malformed", "is damaged. Move the file away"),
+        ("database or disk is full", "has no room left. Free some, or"),
+        ("attempt to write a readonly database", "cannot be written. Choose another with"),
+        ("something\nnew", "cannot be used (ValueError: something new). Move the file away"),
+    ],
+)
+def test_what_is_wrong_with_a_store_and_what_to_do_is_said_in_one_line(
+    said_by_sqlite: str, reason: str, settings: Settings
+) -> None:
+    tracker = MlflowTracker(with_tracking(settings, kind="sqlite"))
+    said = tracker._explain(ValueError(said_by_sqlite))
+    assert said.startswith(f"the MLflow store {settings.results_dir / 'mlflow.db'} {reason}")
+    assert said.endswith("Results are safe in the result files.")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "uri", "message"),
+    [
+        ("server", "sqlite:///x.db", "needs an address like http://127.0.0.1:5000, got 'sqlite"),
+        ("server", "127.0.0.1", "needs an address like http://127.0.0.1:5000"),
+        ("sqlite", "http://127.0.0.1", "needs an address like sqlite:///FILE, got 'http"),
+    ],
+)
+def test_an_address_of_the_wrong_kind_is_refused(
+    kind: str, uri: str, message: str, settings: Settings
+) -> None:
+    settings.results_dir.joinpath("locks").mkdir(parents=True)
+    tracker = MlflowTracker(with_tracking(settings, kind=kind, uri=uri))
+    with pytest.raises(TrackingError, match=message):
+        tracker.open_sweep("nothing")
+
+
+def test_no_tracking_is_a_tracker_that_does_nothing(settings: Settings) -> None:
+    tracker = make_tracker(with_tracking(settings, kind="none"))
+    assert isinstance(tracker, NoTracker)
+    assert tracker.close_sweep("FINISHED", []) == ""
