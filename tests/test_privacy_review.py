@@ -83,6 +83,108 @@ def test_on_a_single_path_the_answers_are_independent_digits(n_rows, sigma, tau)
     assert np.abs(correlations).max() < 5 / math.sqrt(n_runs)
 
 
+def heavy_paths(left):
+    """Paths of the split nodes, a path being the turns that lead to the node."""
+    paths, found = {0: ()}, []
+    for node in np.flatnonzero(left >= 0):
+        found.append(paths[node])
+        for side in (0, 1):
+            paths[left[node] + side] = (*paths[node], side)
+    return frozenset(found)
+
+
+def exact_law(count, height, sigma, tau):
+    """Probability of each set of Heavy paths, by Algorithm 1 with every run of answers tried.
+
+    `count` maps the paths of all non-empty nodes on levels 0 .. height - 1 to their counts.
+    """
+
+    def run(answers):
+        """Follow the answers given; return what is Heavy, and the count that lacks an answer."""
+        answers, heavy, light = list(answers), set(), set()
+
+        def mark(root, levels):
+            middle = len(root) + levels // 2
+            below = [p for p in count if len(p) == middle and p[: len(root)] == root]
+            for path in sorted(below):
+                if path in heavy or path in light:
+                    continue
+                if not answers:
+                    raise LookupError(count[path])
+                if answers.pop(0):
+                    heavy.update(path[:depth] for depth in range(len(path) + 1))
+                else:
+                    light.update(p for p in count if p[: len(path)] == path)
+            if levels >= 3:
+                for path in sorted(count):
+                    if len(path) == middle + 1 and path[: len(root)] == root and path not in light:
+                        mark(path, levels - levels // 2 - 1)
+            if levels >= 2:
+                mark(root, levels // 2)
+
+        mark((), height)
+        return frozenset(heavy)
+
+    law, waiting = {}, [((), 1.0)]
+    while waiting:
+        answers, probability = waiting.pop()
+        try:
+            heavy = run(answers)
+        except LookupError as question:
+            p = ndtr((question.args[0] - tau) / sigma)
+            waiting += [((*answers, True), probability * p)]
+            waiting += [((*answers, False), probability * (1 - p))]
+        else:
+            law[heavy] = law.get(heavy, 0.0) + probability
+    return law
+
+
+# Here nodes have several non-empty descendants, so it shows whether a skipped subtree stands for
+# the right number of queries and whether each query gets a draw of its own. Counts stay far below
+# tau in all subtrees of the first case; each yes comes from a coin that failed.
+@pytest.mark.parametrize(
+    ("n_rows", "height", "sigma", "tau"), [(6, 2, 3.0, 7.0), (6, 4, 3.0, 7.0), (8, 5, 2.0, 5.0)]
+)
+def test_the_builder_has_the_exact_law_of_algorithm_1(n_rows, height, sigma, tau):
+    n_runs = 4000
+    noise = np.random.default_rng(11)
+    X = np.random.default_rng(4).uniform(size=(n_rows, 2))
+    for tree in (1, 2, 3):
+        _, _, left, counts = grow(
+            X, TWO_NUMBERS, height=height, sigma=1e-9, tau=0.5, tree=tree, noise=noise
+        )
+        paths, count = {0: ()}, {}
+        for node in np.flatnonzero(left >= 0):
+            for side in (0, 1):
+                paths[left[node] + side] = (*paths[node], side)
+        for node in np.flatnonzero(left < 0):
+            for depth in range(min(len(paths[node]) + 1, height)):
+                above = paths[node][:depth]
+                count[above] = count.get(above, 0) + int(counts[node].sum())
+        count = {path: n for path, n in count.items() if n > 0}
+        law = exact_law(count, height, sigma, tau)
+        assert math.isclose(sum(law.values()), 1.0)
+        seen = dict.fromkeys(law, 0)
+        for _ in range(n_runs):
+            seen[
+                heavy_paths(
+                    grow(
+                        X, TWO_NUMBERS, height=height, sigma=sigma, tau=tau, tree=tree, noise=noise
+                    )[2]
+                )
+            ] += 1
+        expected = np.array([n_runs * law[shape] for shape in law])
+        observed = np.array([seen[shape] for shape in law])
+        order = np.argsort(-expected)
+        frequent = order[expected[order] >= 8]
+        rest = order[expected[order] < 8]
+        pooled_expected = np.append(expected[frequent], expected[rest].sum())
+        pooled_observed = np.append(observed[frequent], observed[rest].sum())
+        if pooled_expected[-1] < 1e-9:
+            pooled_expected, pooled_observed = pooled_expected[:-1], pooled_observed[:-1]
+        assert stats.chisquare(pooled_observed, pooled_expected).pvalue > 1e-5
+
+
 @pytest.mark.parametrize("height", [7, 127])
 def test_a_path_that_ends_early_is_searched_like_a_tree_of_that_height(height):
     # Unseen categories go right three times, then nothing is left to split on. Level 3 is the last;
