@@ -144,11 +144,11 @@ def slurm_node() -> Iterator[SlurmNode]:
         cleanup.callback(_kill_left_over, node)
         try:
             _write_files(node)
-            cleanup.enter_context(_daemon(node, "munged", *_munge_options(node.folder)))
-            wait_until((node.folder / "munge.socket").exists)
-            controller = cleanup.enter_context(_daemon(node, "slurmctld", "-D"))
-            worker = cleanup.enter_context(_daemon(node, "slurmd", "-D", "-N", "localhost"))
-            wait_until(lambda: _is_idle(node, controller, worker))
+            daemons = [cleanup.enter_context(_daemon(node, "munged", *_munge_options(node)))]
+            wait_until(lambda: _are_alive(daemons) and (node.folder / "munge.socket").exists())
+            daemons.append(cleanup.enter_context(_daemon(node, "slurmctld", "-D")))
+            daemons.append(cleanup.enter_context(_daemon(node, "slurmd", "-D", "-N", "localhost")))
+            wait_until(lambda: _are_alive(daemons) and _is_idle(node))
         except BaseException as error:
             error.add_note(node.log())
             raise
@@ -188,10 +188,10 @@ def _free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def _munge_options(folder: Path) -> list[str]:
+def _munge_options(node: SlurmNode) -> list[str]:
     names = {"socket": "munge.socket", "key-file": "munge.key", "pid-file": "munge.pid"}
     names |= {"seed-file": "munge.seed", "log-file": "munge.out"}
-    return ["--foreground", *(f"--{option}={folder / name}" for option, name in names.items())]
+    return ["--foreground", *(f"--{option}={node.folder / name}" for option, name in names.items())]
 
 
 @contextmanager
@@ -219,9 +219,13 @@ def _daemon(node: SlurmNode, name: str, *options: str) -> Iterator[subprocess.Po
             process.wait()
 
 
-def _is_idle(node: SlurmNode, *daemons: subprocess.Popen[bytes]) -> bool:
+def _are_alive(daemons: list[subprocess.Popen[bytes]]) -> bool:
     for daemon in daemons:
-        assert daemon.poll() is None, f"{daemon.args} ended with exit code {daemon.returncode}"
+        assert daemon.poll() is None, f"{daemon.args!r} ended with {daemon.returncode}"
+    return True
+
+
+def _is_idle(node: SlurmNode) -> bool:
     done = subprocess.run(
         ["sinfo", "--noheader", "--format=%T"],
         env=node.environment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from real_command import Bench, Ended, wait_until
@@ -105,6 +106,22 @@ def cluster(bench: Bench, slurm: SlurmNode) -> Bench:
     ours = ("PYTHONPATH", "LUMBERJACK_DATA")
     bench.environment = slurm.environment | {name: bench.environment[name] for name in ours}
     return bench
+
+
+def test_the_reason_for_having_no_slurm_names_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sbatch", "srun", "scancel", "scontrol", "sinfo", "munged"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setattr("slurm_node.PATH", str(tmp_path))
+    assert why_not() == (
+        "no SLURM on this machine: slurmctld, slurmd not found "
+        "(Debian packages slurmctld, slurmd, slurm-client, munge)"
+    )
+    for name in ("slurmctld", "slurmd"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert why_not() == "SLURM is installed, but only root can start slurmd"
 
 
 @pytest.mark.slurm
