@@ -294,7 +294,11 @@ def test_unusual_entries_are_routed_and_counted_in_a_warning():
 
 def test_missing_entries_and_unknown_labels_may_be_routed_by_public_rules():
     schema = FeatureSchema(
-        (NumericFeature("x", 0, 1, fill=0.5), SCHEMA.features[1]), classes=("no", "yes")
+        (
+            NumericFeature("x", 0, 1, fill=0.5),
+            CategoricalFeature("colour", ("red", "green", "blue"), fill="red"),
+        ),
+        classes=("no", "yes"),
     )
     X, y = table(500)
     X.loc[0, "x"] = np.nan

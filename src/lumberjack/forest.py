@@ -87,7 +87,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
     is_private: ClassVar[bool] = True
 
     @abstractmethod
-    def _calibrate(self) -> tuple[Ledger, ForestNoise]:
+    def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
 
     @abstractmethod
@@ -100,6 +100,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         self,
         values: NDArray[np.float64],
         labels: NDArray[np.int64],
+        schema: FeatureSchema,
         noise: ForestNoise,
         generator: np.random.Generator,
     ) -> Any:
@@ -132,9 +133,9 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             labels (unless asked to route them), or an empty table.
         """
         self._check_parameters()
-        caveats = self._resolve_schema(X, y)
-        schema = self.schema_
-        table, labels = self._encode_rows(X, y)
+        X, y = _kept_apart(X), _kept_apart(y)
+        schema, names, caveats = self._resolve_schema(X, y)
+        table, labels = self._encode_rows(X, y, schema)
         self._announce_unusual(table, labels)
         known = labels != UNSEEN
         values = table.values
@@ -142,17 +143,25 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             values = np.asfortranarray(values[known])
             labels = labels[known]
 
-        ledger, noise = self._calibrate()
+        ledger, noise = self._calibrate(schema)
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
         tree_keys = _seed_sequence(self.random_state).generate_state(n_trees, dtype=np.uint64)
         *tree_noise, guide_noise = _seed_sequence(self.noise_seed).spawn(n_trees + 1)
-        guide = self._release_guide(values, labels, noise, _generator(guide_noise))
-        self.estimators_ = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._grow)(values, labels, key, _generator(seeds), noise, guide)
+        guide = self._release_guide(values, labels, schema, noise, _generator(guide_noise))
+        trees = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._grow)(values, labels, schema, key, _generator(seeds), noise, guide)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
+        # Only now, so that a fit that fails leaves nothing of the rows behind.
+        self.estimators_ = trees
+        self.schema_ = schema
+        self.n_features_in_ = len(names)
+        if all(isinstance(name, str) for name in names) and _is_frame(X):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
         self.guarantee_ = self.ledger_.total
         self.classes_ = np.array(schema.classes)
@@ -247,12 +256,12 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         self,
         values: NDArray[np.float64],
         labels: NDArray[np.int64],
+        schema: FeatureSchema,
         tree_key: np.uint64,
         generator: np.random.Generator,
         noise: ForestNoise,
         guide: Any,
     ) -> ReleasedTree:
-        schema = self.schema_
         feature, cut, left, counts = grow_tree(
             values,
             labels,
@@ -276,9 +285,9 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         scores[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
         return ReleasedTree(feature, cut, left, scores)
 
-    def _resolve_schema(self, X: Any, y: ArrayLike) -> list[str]:
-        """Set `schema_` and the names scikit-learn expects; return what was read off the rows."""
-        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
+    def _resolve_schema(self, X: Any, y: Any) -> tuple[FeatureSchema, list[Any], list[str]]:
+        """Return the public facts, the column names, and what had to be read off the rows."""
+        is_frame = _is_frame(X)
         if not is_frame:
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
         elif len(X) == 0:
@@ -293,22 +302,21 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     f"schema must be a FeatureSchema, got {type(self.schema).__name__}."
                 )
-            self.schema_ = self.schema
+            schema = self.schema
         else:
-            columns = [X[name] if is_frame else X[:, j] for j, name in enumerate(names)]
+            columns = [X.iloc[:, j] if is_frame else X[:, j] for j in range(len(names))]
             features = _features_from(columns, names, self.bounds, self.categories, leaks)
-            self.schema_ = FeatureSchema(
-                tuple(features), self._resolve_classes(y, leaks), "<label>"
-            )
-        if self.schema_.n_classes < 2:
+            schema = FeatureSchema(tuple(features), self._resolve_classes(y, leaks), "<label>")
+        if schema.n_classes < 2:
             raise ValueError(
-                f"a classifier needs at least two classes, got one class: {list(self.schema_.classes)}."
+                f"a classifier needs at least two classes, got one class: {list(schema.classes)}."
             )
-        self.n_features_in_ = len(names)
-        if is_frame and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        if self.missing == "fill":
+            lacking = [feature.name for feature in schema.features if feature.fill is None]
+            if lacking:
+                raise ValueError(
+                    f"missing='fill' needs a fill value for every feature of the schema; {lacking} have none."
+                )
         if leaks:
             warnings.warn(
                 f"{' and '.join(leaks)} were read off the rows, which the guarantee does not cover. "
@@ -316,21 +324,26 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        return [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
+        caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
+        return schema, names, caveats
 
     def _resolve_classes(self, y: ArrayLike, leaks: list[str]) -> tuple[Any, ...]:
         if self.classes is not None:
-            return tuple(np.asarray(self.classes).tolist())
+            return _listed(self.classes)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None.")
         labels = column_or_1d(y, warn=True)
+        if labels.dtype.kind == "O":
+            labels = np.array(labels.tolist())
         check_classification_targets(labels)
         leaks.append("classes")
         return tuple(np.unique(labels).tolist())
 
-    def _encode_rows(self, X: Any, y: ArrayLike) -> tuple[EncodedTable, NDArray[np.int64]]:
-        table = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
-        labels = self.schema_.encode_labels(
+    def _encode_rows(
+        self, X: Any, y: Any, schema: FeatureSchema
+    ) -> tuple[EncodedTable, NDArray[np.int64]]:
+        table = schema.encode(X, missing=self.missing)  # type: ignore[arg-type]
+        labels = schema.encode_labels(
             column_or_1d(y, warn=True),
             unknown=self.unknown_labels,  # type: ignore[arg-type]
         )
@@ -360,8 +373,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _encode_queries(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
-        if not is_frame:
+        X = _kept_apart(X)
+        if not _is_frame(X):
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(
@@ -376,6 +389,25 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "iloc")
+
+
+def _kept_apart(values: Any) -> Any:
+    """Keep the entries of a list as they are.
+
+    As an array of one type, a list with a single odd entry would read differently as a whole:
+    one record would change how all others are encoded.
+    """
+    if _is_frame(values) or hasattr(values, "dtype") or values is None:
+        return values
+    return np.asarray(values, dtype=object)
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    return tuple(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def check_real(name: str, value: Any, low: float, high: float) -> None:
@@ -409,6 +441,7 @@ def _features_from(
 ) -> list[Feature]:
     """Build features from public facts, reading off the rows only what is missing."""
     categories = dict(categories or {})
+    named_bounds = bounds if isinstance(bounds, Mapping) else {}
     by_position = {j: categories.pop(j) for j in range(len(names)) if j in categories}
     unknown = [key for key in categories if key not in names]
     if unknown:
@@ -417,6 +450,11 @@ def _features_from(
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         listed = by_position.get(j, categories.get(name))
         values = np.asarray(column)
+        if name in named_bounds or j in named_bounds:
+            # Public bounds say that this is a number, whatever single rows hold.
+            lower, upper = named_bounds[name] if name in named_bounds else named_bounds[j]
+            features.append(NumericFeature(str(name), float(lower), float(upper)))
+            continue
         if listed is None and hasattr(column, "cat"):
             listed = column.cat.categories.tolist()
             _note(leaks, "categories")
@@ -426,9 +464,9 @@ def _features_from(
         elif listed is None and values.dtype.kind == "O":
             listed = _categories_of_objects(values, leaks)
         if listed is not None:
-            features.append(CategoricalFeature(str(name), tuple(np.asarray(listed).tolist())))
+            features.append(CategoricalFeature(str(name), _listed(listed)))
             continue
-        given = _bounds_of(bounds, j, name, len(names))
+        given = _bounds_of(bounds, j, len(names))
         if given is None:
             finite = np.asarray(values, dtype=np.float64)
             finite = finite[np.isfinite(finite)]
@@ -458,12 +496,9 @@ def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] 
     return None
 
 
-def _bounds_of(bounds: Any, j: int, name: Any, n_features: int) -> tuple[float, float] | None:
-    if bounds is None:
+def _bounds_of(bounds: Any, j: int, n_features: int) -> tuple[float, float] | None:
+    if bounds is None or isinstance(bounds, Mapping):
         return None
-    if isinstance(bounds, Mapping):
-        pair = bounds.get(name, bounds.get(j))
-        return None if pair is None else (float(pair[0]), float(pair[1]))
     if len(bounds) != 2:
         raise ValueError(
             f"bounds must be (lower, upper) or a mapping of feature to (lower, upper), got {bounds!r}."

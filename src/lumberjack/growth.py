@@ -62,9 +62,9 @@ _NODE = np.dtype(
 
 
 @njit(cache=True, nogil=True)
-def _log_no_exceedance(tau, sigma):
-    """Table of log Pr[c + N(0, sigma^2) <= tau] for counts c = 0 .. ceil(tau)."""
-    size = max(math.ceil(tau), 0) + 1
+def _log_no_exceedance(tau, sigma, n_rows):
+    """Table of log Pr[c + N(0, sigma^2) <= tau] for counts c = 0 .. min(ceil(tau), n_rows)."""
+    size = min(max(math.ceil(tau), 0), n_rows) + 1
     table = np.empty(size)
     for count in range(size):
         x = (tau - count) / sigma
@@ -293,7 +293,7 @@ def grow_tree(
     _start_node(nodes, 0, 0, n_rows, key, 0, -1)
     n_nodes = 1
 
-    log_none = _log_no_exceedance(tau, sigma)
+    log_none = _log_no_exceedance(tau, sigma, n_rows)
     draws = np.empty(log_none.shape[0])
     # Calls of Algorithm 1 that wait: node, height of its subtree.
     calls = [(0, height)]

@@ -60,6 +60,12 @@ class NumericFeature:
                 f"feature {self.name!r}: bounds are reversed, lower={self.lower} > upper={self.upper}. "
                 "Swap them."
             )
+        width = float(self.upper) - float(self.lower)
+        if width > 0 and not (math.isfinite(width) and math.isfinite(1e6 / width)):
+            raise SchemaError(
+                f"feature {self.name!r}: the range [{self.lower}, {self.upper}] is too "
+                f"{'wide' if width > 1 else 'narrow'} for floating-point arithmetic. Rescale it."
+            )
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
         if self.fill is not None and not self.lower <= self.fill <= self.upper:
@@ -248,7 +254,7 @@ class FeatureSchema:
         values = np.empty((n_rows, self.n_features), dtype=np.float64, order="F")
         n_clipped = n_unseen = n_filled = 0
         for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
-            coded, bad = self._encode_column(feature, column)
+            coded, bad = self._encode_column(feature, column, missing)
             n_bad = int(bad.sum())
             if n_bad:
                 if missing == "raise":
@@ -406,7 +412,9 @@ class FeatureSchema:
                 )
             position = {name: j for j, name in enumerate(present)}
             return [X.iloc[:, position[name]] for name in self.feature_names]
-        array = np.asarray(X)
+        # A list that mixes numbers and text must stay as it is: as one array of text, a single odd entry
+        # would change how all the others are read.
+        array = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
         if array.ndim != 2:
             raise SchemaError(f"X must be a table (2 dimensions), got {array.ndim}.")
         if array.shape[1] != self.n_features:
@@ -417,15 +425,15 @@ class FeatureSchema:
         return [array[:, j] for j in range(self.n_features)]
 
     def _encode_column(
-        self, feature: Feature, column: Any
+        self, feature: Feature, column: Any, missing: str
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if isinstance(feature, NumericFeature):
-            return self._encode_numeric(feature, column)
+            return self._encode_numeric(feature, column, missing)
         return self._encode_categorical(feature, column)
 
     @staticmethod
     def _encode_numeric(
-        feature: NumericFeature, column: Any
+        feature: NumericFeature, column: Any, missing: str
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         try:
             if hasattr(column, "to_numpy"):
@@ -433,9 +441,12 @@ class FeatureSchema:
             else:
                 coded = np.array(column, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise SchemaError(
-                f"feature {feature.name!r} is numeric, but its column holds other values ({error})."
-            ) from None
+            if missing != "fill":
+                raise SchemaError(
+                    f"feature {feature.name!r} is numeric, but its column holds other values ({error})."
+                ) from None
+            # What is no number is missing: one odd entry must not be an event of its own.
+            coded = np.array([_number_or_nan(value) for value in np.asarray(column, dtype=object)])
         return coded, ~np.isfinite(coded)
 
     @staticmethod
@@ -461,7 +472,7 @@ def _is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind == "f":
         return np.isnan(array)
     if array.dtype.kind == "O":
-        return np.array([v is None or v != v for v in array.tolist()], dtype=bool)
+        return np.array([_is_null(value) for value in array.tolist()], dtype=bool)
     return np.zeros(array.shape, dtype=bool)
 
 
@@ -475,4 +486,26 @@ def _positions(array: NDArray[Any], known: tuple[Hashable, ...]) -> NDArray[np.i
         place = np.searchsorted(reference[order], values).clip(0, len(known) - 1)
         return np.where(reference[order][place] == values, order[place], UNSEEN).astype(np.int64)
     lookup = {value: code for code, value in enumerate(known)}
-    return np.array([lookup.get(_plain(v), UNSEEN) for v in array.tolist()], dtype=np.int64)
+
+    def position(value: Any) -> int:
+        try:
+            return lookup.get(_plain(value), UNSEEN)
+        except TypeError:  # not hashable, so no category
+            return UNSEEN
+
+    return np.array([position(value) for value in array.tolist()], dtype=np.int64)
+
+
+def _is_null(value: Any) -> bool:
+    """Whether a value stands for "missing": None, NaN, or a marker that has no truth value."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def _number_or_nan(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

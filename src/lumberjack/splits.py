@@ -150,7 +150,7 @@ def draw_uniform_split(
 @njit(cache=True, nogil=True)
 def _mass_below(cumulative, first, n_bins, position, k):
     """Released mass of class `k` below a position measured in bins, interpolated within a bin."""
-    if position <= 0.0:
+    if not position > 0.0:
         return 0.0
     if position >= n_bins:
         return cumulative[first + n_bins, k]
