@@ -158,6 +158,7 @@ def test_a_termination_leaves_nothing_behind_and_closes_the_entry(
         with pytest.raises(Interrupted):
             execute(run, settings, tracker)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert tracker.events[-1] == ("abandon", "entry", "KILLED", "interrupted")
     assert store.read(run.hash) is None
