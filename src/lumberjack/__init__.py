@@ -1,9 +1,14 @@
 """Lumberjack: differentially private random forests through heavy-hitter detection in trees."""
 
-from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
-from lumberjack.classifier import GuidedLumberjackClassifier, LumberjackClassifier
-from lumberjack.forest import DataOutsideSchemaWarning, PrivacyLeakWarning
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lumberjack.accounting.guarantee import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
+
+if TYPE_CHECKING:
+    from lumberjack.classifier import GuidedLumberjackClassifier, LumberjackClassifier
+    from lumberjack.forest import DataOutsideSchemaWarning, PrivacyLeakWarning
 
 __all__ = [
     "CategoricalFeature",
@@ -19,3 +24,22 @@ __all__ = [
     "PrivacyLeakWarning",
     "SchemaError",
 ]
+
+# The estimators bring numba and scikit-learn, seconds that whoever needs only a schema should not
+# wait for.
+_LATE = {
+    "GuidedLumberjackClassifier": "lumberjack.classifier",
+    "LumberjackClassifier": "lumberjack.classifier",
+    "DataOutsideSchemaWarning": "lumberjack.forest",
+    "PrivacyLeakWarning": "lumberjack.forest",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -520,3 +520,10 @@ def test_unknown_leaf_mechanisms_are_refused():
         calibrate_tight(1.0, 1e-6, leaf_mechanism="laplace", **PLAIN)
     with pytest.raises(ValueError, match="must add up to 1"):
         calibrate_tight(1.0, 1e-6, **PLAIN | {"leaf_share": 0.5})
+
+
+def test_a_delta_below_its_own_rounding_is_refused():
+    with pytest.raises(ValueError, match="resolves delta down to 1e-15, got 1e-20"):
+        calibrate_tight(
+            1.0, 1e-20, structure_touches=7, leaf_touches=1, structure_share=0.5, leaf_share=0.5
+        )

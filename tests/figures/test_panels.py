@@ -164,6 +164,16 @@ def test_a_method_looks_the_same_in_every_panel(drawn):
     assert first < second
 
 
+def test_settings_that_differ_between_data_sets_only_do_not_change_a_method_s_look(drawn):
+    figure = drawn(
+        sweep("lumberjack", [0.7, 0.71, 0.72], dataset="adult", params='{"n_estimators": 30}'),
+        sweep("lumberjack", [0.7, 0.71, 0.72], dataset="mine", params='{"n_estimators": 50}'),
+    )
+    for axes in figure.axes:
+        colours = {to_hex(line.get_color()).upper() for line in curve_lines(axes)}
+        assert colours == {style.BLUE}
+
+
 def test_methods_differ_in_marker_so_that_grey_print_can_be_read():
     private = [look for look in style.LOOKS.values() if look.marker]
     assert len({look.marker for look in private}) == len(private)

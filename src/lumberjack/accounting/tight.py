@@ -57,6 +57,7 @@ from lumberjack.accounting.joint import JointNoise, _mu_of, calibrate_joint
 
 Released = Literal["answers", "noisy counts"]
 
+_LEAST_DELTA = 1e-15
 _ROUNDING = 1e-13
 """Upper bound on the relative error of a probability above 1e-80 and on the error of a loss."""
 
@@ -359,6 +360,17 @@ def _checked_mechanism(
     )
 
 
+def _check_reach(delta: float) -> float:
+    """Refuse a delta below what the recursion's own rounding can resolve."""
+    delta = check_delta(delta)
+    if delta < _LEAST_DELTA:
+        raise ValueError(
+            f"tight accounting resolves delta down to {_LEAST_DELTA:g}, got {delta!r}. "
+            "Use the safe accounting."
+        )
+    return delta
+
+
 def get_delta_tight(
     epsilon: float,
     *,
@@ -467,7 +479,7 @@ def get_epsilon_tight(
     ValueError
         If an argument is out of range, or the computation would take too long.
     """
-    delta = check_delta(delta)
+    delta = _check_reach(delta)
     mechanism = _checked_mechanism(
         structure_touches,
         sigma,
@@ -547,7 +559,7 @@ def calibrate_tight(
         )
     return _calibrate(
         check_epsilon(epsilon),
-        check_delta(delta),
+        _check_reach(delta),
         (structure_touches, leaf_touches, guide_touches),
         (structure_share, leaf_share, guide_share),
         leaf_mechanism,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,7 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
     note_height = FOOTNOTE_LINE * len(notes) + 0.12
     height = n_rows * cell_height + note_height
     figure = Figure(figsize=(width, height))
-    looks = style.looks_of(
-        (curve.method, curve.variant)
-        for panel in panels
-        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
-    )
+    looks = _looks(panels)
     for position, panel in enumerate(panels):
         row, column = divmod(position, n_columns)
         left = column * cell_width + LEFT
@@ -99,6 +96,26 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> N
     moved: NDArray[np.float64] = isotonic_regression(np.asarray(positions) - steps).x
     room = max(0.0, high - low - gap * (len(positions) - 1))
     return np.clip(moved, low, low + room) + steps
+
+
+def _looks(panels: Sequence[Panel]) -> dict[Key, style.Look]:
+    """Give every curve its look; settings that differ from panel to panel only make no difference."""
+    crowded = {
+        method
+        for panel in panels
+        for method, n_curves in Counter(curve.method for curve in panel.curves).items()
+        if n_curves > 1
+    }
+    key_of = {
+        (curve.method, curve.variant): (
+            curve.method,
+            curve.variant if curve.method in crowded else "",
+        )
+        for panel in panels
+        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
+    }
+    looks = style.looks_of(key_of.values())
+    return {key: looks[shared] for key, shared in key_of.items()}
 
 
 def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> None:
