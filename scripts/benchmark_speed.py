@@ -31,7 +31,7 @@ from omegaconf import OmegaConf
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.preprocessing import OneHotEncoder
 
-from lumberjack import LumberjackClassifier
+from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets import load
 from lumberjack_bench.methods import build_method
@@ -90,10 +90,10 @@ def against_extra_trees(repeats: int, n_jobs: int) -> list[dict[str, Any]]:
     X, y = np.asfortranarray(X[rows]), y[rows]
     hot = one_hot(X, schema)
 
-    def lumberjack(epsilon: float) -> Callable[[int], Any]:
+    def lumberjack(epsilon: float, n_trees: int = 30) -> Callable[[int], Any]:
         return lambda seed: LumberjackClassifier(
             epsilon,
-            n_estimators=30,
+            n_estimators=n_trees,
             schema=schema,
             accounting="paper",
             random_state=seed,
@@ -103,6 +103,10 @@ def against_extra_trees(repeats: int, n_jobs: int) -> list[dict[str, Any]]:
 
     reference = "ExtraTrees (30 trees, max_features=1, min_samples_split=10, one-hot)"
     fits = {f"Lumberjack (30 trees, eps={eps:g})": lumberjack(eps) for eps in (1.0, 8.0)}
+    fits["Lumberjack (20 trees, eps=1)"] = lumberjack(1.0, 20)
+    fits["Guided Lumberjack (20 trees, eps=1)"] = lambda seed: GuidedLumberjackClassifier(
+        1.0, n_estimators=20, schema=schema, random_state=seed, noise_seed=seed, n_jobs=n_jobs
+    ).fit(X, y)
     fits[reference] = lambda seed: ExtraTreesClassifier(
         30, max_features=1, min_samples_split=10, random_state=seed, n_jobs=n_jobs
     ).fit(hot, y)

@@ -67,7 +67,7 @@ def test_basic_joblib_and_submitit_give_the_same_table_and_do_nothing_twice(benc
     assert numbers(bench) == expected
 
     bench.results = bench.folder / "submitit"
-    submitit = bench.run(*SWEEP, "hydra/launcher=submitit_local")
+    submitit = bench(*SWEEP, "hydra/launcher=submitit_local")
     assert submitit.returncode == 0, submitit.stderr
     assert submitit.stderr == ""
     assert "Runs: 3 ok." in submitit.stdout
@@ -79,7 +79,7 @@ def test_basic_joblib_and_submitit_give_the_same_table_and_do_nothing_twice(benc
 
 def test_under_submitit_one_failing_run_leaves_the_others_done(bench: Bench) -> None:
     sweep = ("-m", "method=failing", "eps=1,2", "hydra/launcher=submitit_local")
-    check_that_only_eps_2_failed(bench, bench.run(*sweep), n_ok=1)
+    check_that_only_eps_2_failed(bench, bench(*sweep), n_ok=1)
     assert {eps for _, eps, _ in bench.accuracies()} == {"1.0"}
 
 
@@ -129,7 +129,7 @@ def test_a_sweep_through_slurm_gives_the_same_table_and_does_nothing_twice(
     cluster: Bench, slurm: SlurmNode
 ) -> None:
     n_before = len(slurm.jobs())
-    done = cluster.run(*SWEEP, *ON_SLURM)
+    done = cluster(*SWEEP, *ON_SLURM)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert "Runs: 3 ok." in done.stdout
@@ -150,11 +150,11 @@ def test_under_slurm_one_failing_run_leaves_the_others_done_and_is_tried_again(
     marker.write_text("")
     # Two at a time: eps=4 starts after eps=2 has failed.
     sweep = ("-m", "method=failing", f"method.params.while_file={marker}", "eps=1,2,4", *ON_SLURM)
-    check_that_only_eps_2_failed(cluster, cluster.run(*sweep), n_ok=2)
+    check_that_only_eps_2_failed(cluster, cluster(*sweep), n_ok=2)
     assert {eps for _, eps, _ in cluster.accuracies()} == {"1.0", "4.0"}
     before = cluster.result_files()
     marker.unlink()
-    again = cluster.run(*sweep)
+    again = cluster(*sweep)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "Runs: 1 ok, 2 done before." in again.stdout
     assert {eps for _, eps, _ in cluster.accuracies()} == {"1.0", "2.0", "4.0"}
@@ -166,7 +166,7 @@ def test_under_slurm_a_killed_job_is_reported_and_leaves_the_others_done(
     cluster: Bench, slurm: SlurmNode
 ) -> None:
     n_before = len(slurm.jobs())
-    killed = cluster.run("-m", "method=dying", "eps=1,2,4", *ON_SLURM)
+    killed = cluster("-m", "method=dying", "eps=1,2,4", *ON_SLURM)
     assert killed.returncode == 1, killed.stdout + killed.stderr
     assert "Runs: 2 ok, 1 lost." in killed.stdout
     assert "LOST toy_moons_5 dying eps=2: UncompletedJobError: " in killed.stdout

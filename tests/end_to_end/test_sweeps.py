@@ -15,7 +15,7 @@ SWEEP = ("-m", "method=seeded,majority", "eps=0.5,1,2")
 
 
 def test_a_sweep_ends_with_a_table_and_the_same_command_again_does_nothing(bench: Bench) -> None:
-    first = bench.run(*SWEEP, "hydra/launcher=joblib")
+    first = bench(*SWEEP, "hydra/launcher=joblib")
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""
     assert "Plan: 4 runs (2 more combinations are the same), none done yet." in first.stdout
@@ -30,7 +30,7 @@ def test_a_sweep_ends_with_a_table_and_the_same_command_again_does_nothing(bench
     }
     table, files = (bench.results / "results.csv").read_bytes(), bench.result_files()
 
-    second = bench.run(*SWEEP, "hydra/launcher=joblib")
+    second = bench(*SWEEP, "hydra/launcher=joblib")
     assert second.returncode == 0, second.stderr
     assert "Runs: 4 done before." in second.stdout
     assert "Doing" not in second.stdout
@@ -54,12 +54,12 @@ def test_submitit_runs_the_same_sweep_and_survives_a_killed_job(bench: Bench) ->
     marker.write_text("")
     sweep = ("-m", "method=dying", f"method.params.while_file={marker}", "eps=1,2")
     sweep = (*sweep, "hydra/launcher=submitit_local")
-    first = bench.run(*sweep)
+    first = bench(*sweep)
     assert first.returncode == 1
     assert "Runs: 1 ok, 1 lost." in first.stdout
     assert "LOST toy_moons_5 dying eps=2: " in first.stdout
     marker.unlink()
-    second = bench.run(*sweep)
+    second = bench(*sweep)
     assert second.returncode == 0, second.stdout + second.stderr
     assert "Runs: 1 ok, 1 done before." in second.stdout
     assert {e for _, e, _ in bench.accuracies()} == {"1.0", "2.0"}
@@ -130,12 +130,12 @@ def test_a_worker_that_is_killed_by_the_system_costs_no_finished_result(bench: B
         "n_workers=2",
         "hydra/launcher=joblib",
     )
-    first = bench.run(*sweep)
+    first = bench(*sweep)
     assert first.returncode == 1
     before = bench.result_files()
     assert "LOST toy_moons_5 dying eps=2: TerminatedWorkerError" in first.stdout
     marker.unlink()
-    second = bench.run(*sweep)
+    second = bench(*sweep)
     assert second.returncode == 0, second.stdout
     assert {e for _, e, _ in bench.accuracies()} == {"1.0", "2.0", "4.0"}
     assert before.items() <= bench.result_files().items()
@@ -150,7 +150,7 @@ def test_a_sweep_that_is_killed_is_finished_by_the_same_command(bench: Bench) ->
     killed.communicate()
     before = bench.result_files()
     assert 1 <= len(before) < 5
-    again = bench.run(*sweep)
+    again = bench(*sweep)
     assert again.returncode == 0, again.stderr
     assert f"{5 - len(before)} ok, {len(before)} done before." in again.stdout
     assert before.items() <= bench.result_files().items()
@@ -285,10 +285,10 @@ def test_a_sweep_killed_three_times_ends_with_the_table_of_an_undisturbed_one(
     sweep = (*sweep, "hydra/launcher=joblib")
     for number in range(3):
         kill_after_a_result(bench, sweep, delay=random.Random(number).uniform(0.0, 1.5))
-    assert bench.run(*sweep).returncode == 0
+    assert bench(*sweep).returncode == 0
     disturbed = untimed(bench)
     bench.results = bench.folder / "undisturbed"
-    assert bench.run(*sweep).returncode == 0
+    assert bench(*sweep).returncode == 0
     assert disturbed == untimed(bench)
     assert len({row["run_hash"] for row in disturbed}) == 2 * (5 + 5 + 1)
 

@@ -70,7 +70,7 @@ def check_agreement(bench: Bench) -> None:
 
 
 def test_a_fresh_database_is_made_and_shows_what_the_table_says(bench: Bench) -> None:
-    done = bench.run(
+    done = bench(
         "-m", "method=seeded,majority", "eps=1,2", "hydra/launcher=joblib", tracking="sqlite"
     )
     assert done.returncode == 0, done.stderr
@@ -206,7 +206,7 @@ def test_a_locked_database_is_refused_before_anything_runs(
     monkeypatch.setattr("lumberjack_bench.tracking.LOCK_TIMEOUT_SECONDS", 0.1)
     with closing(sqlite3.connect(tracked.results / "mlflow.db")) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        refused = tracked("method=seeded", tracking="sqlite")
+        refused = tracked.in_this_process("method=seeded", tracking="sqlite")
     assert refused.returncode == 2
     assert "mlflow.db is locked by another program. Close that program, or" in refused.stderr
     assert refused.stderr.count("\n") == 1
@@ -225,7 +225,7 @@ def test_a_database_that_breaks_in_the_middle_costs_no_result(
         (tracked.results / "mlflow.db").write_bytes(b"broken" * 1000)
 
     monkeypatch.setattr(MlflowTracker, "open_sweep", open_and_break)
-    done = tracked("-m", "method=seeded", "eps=1,2", tracking="sqlite")
+    done = tracked.in_this_process("-m", "method=seeded", "eps=1,2", tracking="sqlite")
     assert done.returncode == 1
     assert "Runs: 2 ok." in done.stdout
     assert "mlflow.db is damaged." in done.stdout
@@ -320,7 +320,9 @@ def test_a_server_that_does_not_answer_is_refused_in_one_line(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    refused = bench("method=seeded", "tracking.uri=http://127.0.0.1:9", tracking="server")
+    refused = bench.in_this_process(
+        "method=seeded", "tracking.uri=http://127.0.0.1:9", tracking="server"
+    )
     assert refused.returncode == 2
     assert "the MLflow store http://127.0.0.1:9 does not answer. Start it, or" in refused.stderr
     assert refused.stderr.count("\n") == 1
