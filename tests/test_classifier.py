@@ -347,6 +347,13 @@ def test_the_card_speaks_before_any_fit():
         ({"schema": None, "bounds": (0, [1, 2, 3])}, "upper bounds have shape (3,)"),
         ({"schema": None, "categories": {"taste": ["sweet"]}}, "unknown features ['taste']"),
         ({"schema": None, "classes": ["no"]}, "at least two classes"),
+        ({"schema": None, "bounds": {"y": (0, 1)}}, "bounds name unknown features ['y']"),
+        ({"schema": None, "bounds": {"x": (0,)}}, "bounds of feature 'x' must be (lower, upper)"),
+        ({"schema": None, "bounds": "ab"}, "bounds must be (lower, upper)"),
+        (
+            {"schema": None, "bounds": {"x": (0, 1)}, "categories": {"x": [1]}},
+            "feature 'x' has both bounds and categories",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
@@ -386,6 +393,13 @@ def test_a_table_with_another_number_of_columns_is_refused_at_prediction():
         ValueError, match="X has 3 features, but LumberjackClassifier is expecting 2"
     ):
         model.predict(np.zeros((1, 3)))
+
+
+@pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
+def test_dates_are_refused_because_their_unit_is_not_fixed():
+    X = pd.DataFrame({"when": pd.date_range("2020-01-01", periods=50)})
+    with pytest.raises(ValueError, match="feature 'when' holds dates or durations"):
+        forest(schema=None, classes=[0, 1]).fit(X, [0, 1] * 25)
 
 
 def test_constant_features_are_no_event():

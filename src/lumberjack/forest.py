@@ -442,6 +442,13 @@ def _features_from(
     """Build features from public facts, reading off the rows only what is missing."""
     categories = dict(categories or {})
     named_bounds = bounds if isinstance(bounds, Mapping) else {}
+    for key, pair in named_bounds.items():
+        if key not in names and not (isinstance(key, int) and 0 <= key < len(names)):
+            raise ValueError(f"bounds name unknown features {[key]}; the table has {names}.")
+        if not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(f"bounds of feature {key!r} must be (lower, upper), got {pair!r}.")
+        if key in categories:
+            raise ValueError(f"feature {key!r} has both bounds and categories; give one of them.")
     by_position = {j: categories.pop(j) for j in range(len(names)) if j in categories}
     unknown = [key for key in categories if key not in names]
     if unknown:
@@ -450,6 +457,10 @@ def _features_from(
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         listed = by_position.get(j, categories.get(name))
         values = np.asarray(column)
+        if values.dtype.kind in "mM":
+            raise ValueError(
+                f"feature {name!r} holds dates or durations; turn it into a number with a unit of your choice."
+            )
         if name in named_bounds or j in named_bounds:
             # Public bounds say that this is a number, whatever single rows hold.
             lower, upper = named_bounds[name] if name in named_bounds else named_bounds[j]
@@ -499,7 +510,7 @@ def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] 
 def _bounds_of(bounds: Any, j: int, n_features: int) -> tuple[float, float] | None:
     if bounds is None or isinstance(bounds, Mapping):
         return None
-    if len(bounds) != 2:
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ValueError(
             f"bounds must be (lower, upper) or a mapping of feature to (lower, upper), got {bounds!r}."
         )
