@@ -8,11 +8,20 @@ from mlflow.tracking import MlflowClient
 
 EXPECTED_LUMBERJACK = {0.5: 0.826, 1.0: 0.8325, 2.0: 0.838, 4.0: 0.8415, 8.0: 0.8465}
 TOLERANCE = 0.004
+EXPECTED_NODES = {0.5: 565, 1.0: 1110, 2.0: 2170, 4.0: 4260, 8.0: 7910}
+NODE_TOLERANCE = 0.1
 
 
 def main(results: Path) -> None:
     """Compare results.csv with the promise and with the tracking database."""
     table = pd.read_csv(results / "results.csv")
+    nodes = table[(table.metric == "mean_nodes_per_tree") & (table.method == "lumberjack")]
+    nodes = nodes.groupby("eps").value.mean()
+    for eps, expected in EXPECTED_NODES.items():
+        if abs(nodes[eps] / expected - 1) > NODE_TOLERANCE:
+            sys.exit(
+                f"lumberjack at eps={eps}: {nodes[eps]:.0f} nodes a tree, expected {expected}."
+            )
     table = table[table.metric == "accuracy"]
     means = table.groupby(["method", "eps"]).value.agg(["mean", "size"])
     if len(means) != 10 or not (means["size"] == 5).all() or not (table.status == "ok").all():
