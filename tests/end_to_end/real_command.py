@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
 import json
-import logging
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from lumberjack_bench.command import main
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -73,18 +67,24 @@ class Bench:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
         return Ended(process.returncode, out, err)
 
-    def in_this_process(self, *arguments: str, tracking: str = "none") -> Ended:
-        """Run the command here, for tests that replace parts of it."""
-        before = signal.getsignal(signal.SIGTERM)
-        handlers = logging.getLogger().handlers[:]
-        out, err = io.StringIO(), io.StringIO()
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = main(self.arguments(*arguments, tracking=tracking), ROOT / "conf")
-        finally:
-            signal.signal(signal.SIGTERM, before)
-            logging.getLogger().handlers[:] = handlers
-        return Ended(code, out.getvalue(), err.getvalue())
+    def after(self, changes: str, *arguments: str, tracking: str = "none") -> Ended:
+        """Run the command in a process of its own in which `changes` were made to it first."""
+        program = (
+            "import sys; from pathlib import Path; from lumberjack_bench.command import main\n"
+            f"{changes}\n"
+            f"sys.exit(main({self.arguments(*arguments, tracking=tracking)!r}, "
+            f"Path({str(ROOT / 'conf')!r})))"
+        )
+        process = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        return Ended(process.returncode, process.stdout, process.stderr)
 
     def table(self) -> list[dict[str, str]]:
         with (self.results / "results.csv").open() as file:

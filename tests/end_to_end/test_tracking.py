@@ -200,32 +200,32 @@ def test_a_damaged_database_is_refused_before_anything_runs(bench: Bench) -> Non
     assert bench.stored() == []
 
 
-def test_a_locked_database_is_refused_before_anything_runs(
-    tracked: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lumberjack_bench.tracking.LOCK_TIMEOUT_SECONDS", 0.1)
+def test_a_locked_database_is_refused_before_anything_runs(tracked: Bench) -> None:
+    impatient = (
+        "import lumberjack_bench.tracking; lumberjack_bench.tracking.LOCK_TIMEOUT_SECONDS = 0.1"
+    )
     with closing(sqlite3.connect(tracked.results / "mlflow.db")) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        refused = tracked.in_this_process("method=seeded", tracking="sqlite")
+        refused = tracked.after(impatient, "method=seeded", tracking="sqlite")
     assert refused.returncode == 2
     assert "mlflow.db is locked by another program. Close that program, or" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert tracked.stored() == []
 
 
-def test_a_database_that_breaks_in_the_middle_costs_no_result(
-    tracked: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lumberjack_bench.tracking import MlflowTracker
+BREAKS_AFTER_OPENING = """
+from lumberjack_bench.tracking import MlflowTracker
+prepare = MlflowTracker.open_sweep
+def open_and_break(self, description):
+    prepare(self, description)
+    Path({database!r}).write_bytes(b"broken" * 1000)
+MlflowTracker.open_sweep = open_and_break
+"""
 
-    prepare = MlflowTracker.open_sweep
 
-    def open_and_break(self: MlflowTracker, description: str | None) -> None:
-        prepare(self, description)
-        (tracked.results / "mlflow.db").write_bytes(b"broken" * 1000)
-
-    monkeypatch.setattr(MlflowTracker, "open_sweep", open_and_break)
-    done = tracked.in_this_process("-m", "method=seeded", "eps=1,2", tracking="sqlite")
+def test_a_database_that_breaks_in_the_middle_costs_no_result(tracked: Bench) -> None:
+    breaking = BREAKS_AFTER_OPENING.format(database=str(tracked.results / "mlflow.db"))
+    done = tracked.after(breaking, "-m", "method=seeded", "eps=1,2", tracking="sqlite")
     assert done.returncode == 1
     assert "Runs: 2 ok." in done.stdout
     assert "mlflow.db is damaged." in done.stdout
@@ -316,12 +316,12 @@ def test_a_real_server_shows_a_sweep(bench: Bench, server: str) -> None:
     assert shown == {r["run_hash"]: pytest.approx(0.55, abs=1e-12) for r in bench.stored()}
 
 
-def test_a_server_that_does_not_answer_is_refused_in_one_line(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    refused = bench.in_this_process(
-        "method=seeded", "tracking.uri=http://127.0.0.1:9", tracking="server"
+def test_a_server_that_does_not_answer_is_refused_in_one_line(bench: Bench) -> None:
+    refused = bench.after(
+        "import os; os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES'] = '0'",
+        "method=seeded",
+        "tracking.uri=http://127.0.0.1:9",
+        tracking="server",
     )
     assert refused.returncode == 2
     assert "the MLflow store http://127.0.0.1:9 does not answer. Start it, or" in refused.stderr
