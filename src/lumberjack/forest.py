@@ -31,6 +31,7 @@ from lumberjack.schema import (
     Feature,
     FeatureSchema,
     NumericFeature,
+    is_null,
 )
 from lumberjack.tree import ReleasedTree
 
@@ -496,7 +497,7 @@ def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] 
     try:
         values.astype(np.float64)
     except (TypeError, ValueError):
-        present = [value for value in values.tolist() if value is not None and value == value]
+        present = [value for value in values.tolist() if not is_null(value)]
         odd = [value for value in present if not isinstance(value, str | numbers.Number)]
         if odd:
             raise TypeError(

@@ -472,7 +472,7 @@ def _is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind == "f":
         return np.isnan(array)
     if array.dtype.kind == "O":
-        return np.array([_is_null(value) for value in array.tolist()], dtype=bool)
+        return np.array([is_null(value) for value in array.tolist()], dtype=bool)
     return np.zeros(array.shape, dtype=bool)
 
 
@@ -496,7 +496,7 @@ def _positions(array: NDArray[Any], known: tuple[Hashable, ...]) -> NDArray[np.i
     return np.array([position(value) for value in array.tolist()], dtype=np.int64)
 
 
-def _is_null(value: Any) -> bool:
+def is_null(value: Any) -> bool:
     """Whether a value stands for "missing": None, NaN, or a marker that has no truth value."""
     try:
         return value is None or bool(value != value)
