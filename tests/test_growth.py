@@ -43,7 +43,7 @@ def grow(X, y, public, *, height, sigma, tau, floor=0, tree=1, noise=1, is_lazy=
         is_lazy,
         np.empty(0, dtype=np.int64) if touches is None else touches,
         NO_GUIDE,
-    )
+    )[:4]
 
 
 class PlainTree:

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from lumberjack.guide import N_BINS, count_cells, haar_denoise, release_guide
+from lumberjack.guide import (
+    N_BINS,
+    count_cells,
+    haar_denoise,
+    order_categories,
+    release_guide,
+)
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 SCHEMA = FeatureSchema(
@@ -68,6 +74,23 @@ def test_denoising_pools_cells_that_do_not_differ():
     assert np.sqrt(np.mean((smooth - 100) ** 2)) < 6
 
 
+def test_denoising_favours_no_place_of_a_boundary():
+    # A step between any two cells is found as well as one in the middle, where the transform cuts.
+    rng = np.random.default_rng(3)
+    errors = []
+    for edge in (128, 101, 37):
+        counts = np.where(np.arange(256) < edge, 40.0, 120.0)[:, None]
+        errors.append(
+            np.mean(
+                [
+                    np.mean((haar_denoise(counts + rng.normal(scale=20, size=(256, 1)), 20, 3) - counts) ** 2)
+                    for _ in range(40)
+                ]
+            )
+        )  # fmt: skip
+    assert max(errors) < 2 * errors[0]
+
+
 def test_without_noise_the_guide_is_the_cumulated_histogram():
     X, y = rows()
     guide = release_guide(X, y, SCHEMA, 1e-9, np.random.default_rng(0))
@@ -75,19 +98,100 @@ def test_without_noise_the_guide_is_the_cumulated_histogram():
         cumulative = guide.cumulative[: N_BINS + 1, k]
         expected = [np.sum((X[:, 0] < edge) & (y == k)) for edge in range(257)]
         assert cumulative == pytest.approx(expected, abs=1e-3)
-    assert guide.first.tolist() == [0, N_BINS + 1, N_BINS + 4]
-    assert guide.n_bins.tolist() == [N_BINS, 0, N_BINS]
+    placed = guide.place(X)
+    for k in (0, 1):
+        cumulative = guide.cumulative[N_BINS + 1 : N_BINS + 5, k]
+        seen = X[:, 1] >= 0
+        expected = [np.sum(seen & (placed[:, 1] < edge - 0.5) & (y == k)) for edge in range(4)]
+        assert cumulative == pytest.approx(expected, abs=1e-3)
+    assert guide.first.tolist() == [0, N_BINS + 1, N_BINS + 5]
+    assert guide.n_bins.tolist() == [N_BINS, 3, N_BINS]
+    assert guide.is_category.tolist() == [False, True, False]
+    assert guide.lower.tolist() == [0, -0.5, 5]
+    assert guide.upper.tolist() == [256, 2.5, 5]
+    assert guide.class_shares == pytest.approx([(y == 0).mean(), (y == 1).mean()])
 
 
 def test_the_guide_has_the_noise_it_was_given():
     X, y = np.empty((0, 3)), np.empty(0, dtype=np.int64)
     sigma = 50.0
     rng = np.random.default_rng(1)
-    cells = [
-        release_guide(X, y, SCHEMA, sigma, rng).cumulative[N_BINS + 1 : N_BINS + 4].ravel()
-        for _ in range(2000)
-    ]
-    # Cells of an empty table are max(N(0, sigma^2), 0): half are zero, mean sigma / sqrt(2 pi).
-    cells = np.concatenate(cells)
-    assert (cells == 0).mean() == pytest.approx(0.5, abs=0.02)
+    cells = np.concatenate(
+        [
+            np.diff(
+                release_guide(X, y, SCHEMA, sigma, rng, threshold=0.0).cumulative[: N_BINS + 1],
+                axis=0,
+            ).ravel()
+            for _ in range(20)
+        ]
+    )
+    # Undenoised cells of an empty table are max(N(0, sigma^2), 0): half of them are zero, their
+    # mean is sigma / sqrt(2 pi).
+    assert (cells < 1e-9).mean() == pytest.approx(0.5, abs=0.02)
     assert cells.mean() == pytest.approx(sigma / np.sqrt(2 * np.pi), rel=0.05)
+
+
+def test_categories_have_the_noise_they_were_given():
+    X, y = np.empty((0, 3)), np.empty(0, dtype=np.int64)
+    sigma = 50.0
+    rng = np.random.default_rng(1)
+    totals = np.concatenate(
+        [
+            np.diff(release_guide(X, y, SCHEMA, sigma, rng).cumulative[N_BINS + 1 : N_BINS + 5].sum(axis=1))
+            for _ in range(2000)
+        ]
+    )  # fmt: skip
+    # A category's total over two classes is max(N(0, 2 sigma^2), 0).
+    assert (totals < 1e-9).mean() == pytest.approx(0.5, abs=0.02)
+    assert totals.mean() == pytest.approx(sigma / np.sqrt(np.pi), rel=0.05)
+
+
+def test_categories_lie_in_the_order_of_their_class_shares():
+    counts = np.array([[10, 90], [500, 500], [80, 20], [300, 100]], dtype=float)
+    overall = counts.sum(axis=0) / counts.sum()
+    masses, positions = order_categories(counts, overall, 1e-9)
+    assert positions[:4].tolist() == [3, 2, 0, 1]
+    assert masses == pytest.approx(counts[[2, 3, 1, 0]])
+    # 0.44 of all are of the second class: between 300:100 and 500:500.
+    assert positions[4] == 1.5
+
+
+def test_a_category_of_little_weight_lies_near_the_whole_table():
+    counts = np.array([[5000, 1000], [0, 3], [1000, 5000]], dtype=float)
+    masses, positions = order_categories(counts, np.array([0.5, 0.5]), 50.0)
+    assert positions[:3].tolist() == [0, 1, 2]
+    assert masses[1] == pytest.approx([1.5, 1.5], abs=0.1)
+
+
+def test_three_classes_are_ordered_along_the_direction_in_which_they_differ_most():
+    shares = np.array([[0.1, 0.2, 0.7], [0.7, 0.2, 0.1], [0.4, 0.2, 0.4], [0.25, 0.2, 0.55]])
+    _, positions = order_categories(1000 * shares, shares.mean(axis=0), 1e-9)
+    order = positions[:4].tolist()
+    assert order in ([3, 0, 1, 2], [0, 3, 2, 1])
+
+
+def test_rows_are_placed_and_unseen_categories_lie_between_the_others():
+    X, y = rows()
+    y[X[:, 1] == 2] = 0
+    guide = release_guide(X, y, SCHEMA, 1e-9, np.random.default_rng(0))
+    placed = guide.place(X)
+    assert np.array_equal(placed[:, [0, 2]], X[:, [0, 2]])
+    position = guide.positions[1]
+    for code in (-1, 0, 1, 2):
+        assert (placed[X[:, 1] == code, 1] == position[code]).all()
+    assert sorted(position[:3]) == [0, 1, 2]
+    assert position[3] % 1 == 0.5
+
+
+def test_evidence_is_the_log_ratio_of_class_shares():
+    X, y = rows(3000)
+    y[X[:, 1] == 2] = 0
+    guide = release_guide(X, y, SCHEMA, 1e-6, np.random.default_rng(0))
+    overall = np.array([(y == 0).mean(), (y == 1).mean()])
+    cell = N_BINS + int(guide.positions[1][0])
+    inside = y[X[:, 1] == 0]
+    ratio = np.log([(inside == 0).mean(), (inside == 1).mean()]) - np.log(overall)
+    assert guide.evidence[cell] == pytest.approx(ratio - ratio.mean(), abs=1e-3)
+    # All of one class: the largest evidence there is.
+    assert guide.evidence[N_BINS + int(guide.positions[1][2])] == pytest.approx([1.5, -1.5])
+    assert guide.evidence.sum(axis=1) == pytest.approx(0, abs=1e-12)

@@ -13,7 +13,7 @@ from lumberjack import (
     NumericFeature,
 )
 from lumberjack.accounting import calibrate_joint
-from lumberjack.splits import child_key, draw_guided_split
+from lumberjack.splits import NO_SPLIT, child_key, draw_guided_split, guided_scratch
 
 SCHEMA = FeatureSchema(
     (
@@ -53,11 +53,20 @@ def test_scikit_learn_accepts_the_estimator(estimator, check):
 @pytest.mark.parametrize("accounting", ["safe", "separate"])
 @pytest.mark.parametrize("vote", ["soft", "hard"])
 @pytest.mark.parametrize("is_guided", [True, False])
-def test_every_combination_of_switches_learns(accounting, vote, is_guided):
+@pytest.mark.parametrize("is_stacked", [True, False])
+def test_every_combination_of_switches_learns(accounting, vote, is_guided, is_stacked):
     X, y = table()
-    model = forest(accounting=accounting, vote=vote, is_guided=is_guided, epsilon=4.0).fit(X, y)
+    model = forest(
+        accounting=accounting, vote=vote, is_guided=is_guided, is_stacked=is_stacked, epsilon=4.0
+    ).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.8
-    assert len(model.ledger_.releases) == 2 + is_guided
+    assert model.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    released = ["structure", "leaves"] + ["stack"] * is_stacked
+    if is_guided or is_stacked:
+        released.insert(0, "guide")
+    assert [release.name for release in model.ledger_.releases] == released
+    assert (model.guide_ is None) == ("guide" not in released)
+    assert (model.stack_weights_ is None) == (not is_stacked)
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (4.0, 1e-6)
 
 
@@ -71,13 +80,14 @@ def test_three_classes_are_learned():
     assert (model.predict(X) == y).mean() > 0.9
 
 
-def test_the_ledger_lists_three_releases_with_the_noise_of_the_joint_calibration():
-    # 20 trees of 100 levels, 14 features, shares 0.60 / 0.05 / 0.35, epsilon 1: the published row.
+def test_without_stacking_the_noise_is_that_of_the_published_row():
+    # 20 trees of 100 levels, 14 features, shares 0.60 / 0.05 / 0.35, epsilon 1; what the stack would
+    # take is shared out among the others.
     schema = FeatureSchema(tuple(NumericFeature(f"x{j}", 0, 1) for j in range(14)), (0, 1))
     X = np.random.default_rng(0).uniform(size=(50, 14))
     model = GuidedLumberjackClassifier(
-        1.0, 1e-6, n_estimators=20, max_depth=100, structure_share=0.60, guide_share=0.05,
-        leaf_share=0.35, schema=schema, noise_seed=0,
+        1.0, 1e-6, n_estimators=20, max_depth=100, structure_share=0.48, guide_share=0.04,
+        leaf_share=0.28, stack_share=0.20, is_stacked=False, schema=schema, noise_seed=0,
     ).fit(X, np.zeros(50, dtype=int))  # fmt: skip
     guide, structure, leaves = model.ledger_.releases
     assert (guide.name, structure.name, leaves.name) == ("guide", "structure", "leaves")
@@ -90,16 +100,41 @@ def test_the_ledger_lists_three_releases_with_the_noise_of_the_joint_calibration
     assert shares == pytest.approx([0.05, 0.60, 0.35])
 
 
-def test_without_a_guide_its_share_goes_to_the_others():
+def test_the_ledger_lists_four_releases_with_the_noise_of_the_joint_calibration():
     X, y = table(300)
-    model = forest(is_guided=False, max_depth=100).fit(X, y)
+    model = forest(max_depth=100).fit(X, y)
+    expected = calibrate_joint(
+        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8, guide_touches=3, stack_touches=1,
+        structure_share=0.45, leaf_share=0.22, guide_share=0.28, stack_share=0.05,
+    )  # fmt: skip
+    guide, structure, leaves, stack = model.ledger_.releases
+    assert [release.n_touches for release in model.ledger_.releases] == [3, 56, 8, 1]
+    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
+    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
+    assert guide.parameters["sigma_guide"] == pytest.approx(expected.sigma_guide)
+    assert stack.parameters["sigma_stack"] == pytest.approx(expected.sigma_stack)
+    shares = [release.parameters["share"] for release in model.ledger_.releases]
+    assert shares == pytest.approx([0.28, 0.45, 0.22, 0.05])
+
+
+def test_without_guide_and_stack_their_shares_go_to_the_others():
+    X, y = table(300)
+    model = forest(is_guided=False, is_stacked=False, max_depth=100).fit(X, y)
     expected = calibrate_joint(
         2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8,
-        structure_share=0.57 / 0.90, leaf_share=0.33 / 0.90,
+        structure_share=0.45 / 0.67, leaf_share=0.22 / 0.67,
     )  # fmt: skip
     structure, leaves = model.ledger_.releases
     assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
     assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
+
+
+def test_shares_of_what_is_not_released_may_be_zero():
+    X, y = table(300)
+    used = {"structure_share": 0.6, "leaf_share": 0.4, "guide_share": 0.0, "stack_share": 0.0}
+    model = forest(is_guided=False, is_stacked=False, **used).fit(X, y)
+    shares = [release.parameters["share"] for release in model.ledger_.releases]
+    assert shares == pytest.approx([0.6, 0.4])
 
 
 def test_separate_guarantees_add_up():
@@ -121,7 +156,7 @@ def test_tight_accounting_needs_less_noise_than_safe():
         }
         for name in ("safe", "tight")
     }
-    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide"):
+    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
         assert 0.8 < noise["tight"][scale] / noise["safe"][scale] < 0.95
 
 
@@ -131,13 +166,53 @@ def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
 
 
-def test_the_fitted_forest_keeps_neither_rows_nor_guide():
+def test_the_fitted_forest_keeps_what_was_released_and_no_rows():
     X, y = table(1000)
     model = forest().fit(X, y)
     assert set(vars(model)) == set(model.get_params()) | {
         "schema_", "estimators_", "ledger_", "guarantee_", "classes_",
-        "n_features_in_", "feature_names_in_",
+        "n_features_in_", "feature_names_in_", "guide_", "stack_weights_",
     }  # fmt: skip
+    sizes = [array.size for array in (model.guide_.cumulative, model.guide_.evidence)]
+    assert sizes == [2 * (257 + 4 + 257), 2 * (256 + 3 + 256)]
+    assert model.stack_weights_.shape == (2 + 3,)
+
+
+def test_a_fit_that_fails_leaves_the_former_model_as_it_was():
+    X, y = table(1000)
+    model = forest().fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.fit(X, np.where(y == "no", "maybe", y))
+    assert np.array_equal(model.predict_proba(X), before)
+
+
+def test_categories_of_many_kinds_are_cut_by_their_class_shares():
+    # Half of 60 categories speak for one class: a tree that isolates them one by one needs 30 cuts.
+    rng = np.random.default_rng(0)
+    schema = FeatureSchema((CategoricalFeature("c", tuple(range(60))),), (0, 1))
+    codes = rng.integers(0, 60, 20_000)
+    y = (np.isin(codes, rng.permutation(60)[:30]) ^ (rng.random(20_000) < 0.1)).astype(int)
+    model = GuidedLumberjackClassifier(
+        1.0,
+        schema=schema,
+        n_estimators=5,
+        max_depth=7,
+        is_stacked=False,
+        random_state=0,
+        noise_seed=0,
+    ).fit(codes[:, None], y)
+    assert model.score(codes[:, None], y) > 0.85
+
+
+def test_categories_that_the_schema_does_not_list_say_nothing():
+    X, y = table()
+    model = forest(epsilon=8.0).fit(X, y)
+    strange = X.assign(colour="violet")
+    with_strange = model.predict_proba(strange)
+    by_x = np.corrcoef(with_strange[:, 1], X.x)[0, 1]
+    assert by_x > 0.7
+    assert np.isfinite(with_strange).all()
 
 
 # Two features of one class-by-value table each; the first tells the classes apart at 0.5, the
@@ -152,6 +227,7 @@ def two_feature_guide(n_candidates=1, sharpness=1.0, exploration=0.0, path_weigh
         np.array([4, 4]),
         np.zeros(2),
         np.ones(2),
+        np.zeros(2, dtype=bool),
         n_candidates,
         sharpness,
         exploration,
@@ -160,19 +236,34 @@ def two_feature_guide(n_candidates=1, sharpness=1.0, exploration=0.0, path_weigh
 
 
 def guided_splits(guide, n_draws=3000):
-    numeric = np.zeros(2, dtype=np.int64)
-    empty = np.zeros(0, dtype=bool)
+    scratch = guided_scratch.py_func(2, 2)
     return [
         draw_guided_split(
-            np.uint64(child_key(np.uint64(seed), 0)), numeric, np.zeros(2), np.ones(2),
-            np.zeros(2, dtype=np.int64), empty, np.zeros(3, dtype=np.int64), 0, guide,
+            np.uint64(child_key(np.uint64(seed), 0)), guide[3], guide[4], guide, scratch
         )
         for seed in range(n_draws)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_feature_that_tells_the_classes_apart_is_always_drawn():
     assert {feature for feature, _ in guided_splits(two_feature_guide())} == {0}
+
+
+def test_categories_are_cut_between_two_of_them():
+    guide = two_feature_guide(exploration=0.5)
+    as_categories = (
+        *guide[:3],
+        np.full(2, -0.5),
+        np.full(2, 3.5),
+        np.ones(2, dtype=bool),
+        *guide[6:],
+    )
+    cuts = {cut for _, cut in guided_splits(as_categories)}
+    assert cuts == {0.5, 1.5, 2.5}
+    # With one category left there is nothing to cut.
+    closed = guided_scratch.py_func(2, 2)
+    lower, upper = np.array([0.5, 2.5]), np.array([1.5, 3.5])
+    assert draw_guided_split(np.uint64(1), lower, upper, as_categories, closed)[0] == NO_SPLIT
 
 
 def test_exploration_draws_features_uniformly():
@@ -201,8 +292,10 @@ def test_guided_splits_prefer_the_informative_features():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"leaf_share": 0.5}, "must add up to 1, got 0.57 + 0.1 + 0.5"),
+        ({"leaf_share": 0.5}, "must add up to 1, got 0.45 + 0.28 + 0.5 + 0.05"),
         ({"guide_share": 0.0}, "guide_share must be a finite number above 0"),
+        ({"stack_share": 0.0}, "stack_share must be a finite number above 0"),
+        ({"is_stacked": 1.5}, "is_stacked must be one of"),
         ({"accounting": "paper"}, "accounting must be one of"),
         ({"vote": "loud"}, "vote must be one of"),
         ({"n_candidates": 0}, "n_candidates must be an integer of at least 1, got 0"),
@@ -223,7 +316,8 @@ def test_bad_parameters_are_refused_in_one_line(parameters, message):
 @pytest.mark.slow
 def test_no_event_betrays_a_record_more_than_promised():
     # Neighbours: t records of class 1 against one more, with t where the root's query is most
-    # uncertain. Everything a model says is reduced to (nodes, leaning of the root's leaf), the
+    # uncertain. Everything a model says is reduced to (nodes, sign of the
+    # intercept, leanings of the leaves), the
     # worst event is chosen on one half of the runs and measured on the other.
     epsilon, delta, runs = 1.0, 0.05, 1000
     schema = FeatureSchema((NumericFeature("x", 0, 1),), classes=(0, 1))
@@ -240,9 +334,11 @@ def test_no_event_betrays_a_record_more_than_promised():
     def outcomes(count, first_seed):
         result = []
         for seed in range(first_seed, first_seed + runs):
-            tree = model(count, seed).estimators_[0]
+            fitted = model(count, seed)
+            tree = fitted.estimators_[0]
             share = tree.scores[tree.left < 0][:, 1]
-            result.append((tree.n_nodes, *np.round(4 * share).astype(int)))
+            intercept = bool(fitted.stack_weights_[0] > 0)
+            result.append((tree.n_nodes, intercept, *np.round(4 * share).astype(int)))
         return result
 
     fewer, more = outcomes(n_rows, 0), outcomes(n_rows + 1, 10**6)

@@ -26,11 +26,11 @@ from lumberjack.accounting import (
     zcdp,
 )
 from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.forest import ForestClassifier, ForestNoise, check_real
-from lumberjack.growth import NO_GUIDE
-from lumberjack.guide import release_guide
+from lumberjack.forest import ForestClassifier, ForestNoise, GrownTree, TrainingRows, check_real
+from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts, release_labels
 from lumberjack.schema import FeatureSchema
+from lumberjack.stacking import add_left_out_shares, predict_stacked, release_stack
 
 _SAFE_THEOREM = "adaptive Gaussian composition and a union bound over empty queries"
 _TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, rounded up"
@@ -270,16 +270,20 @@ class LumberjackClassifier(ForestClassifier):
     ) -> NDArray[np.float64]:
         if self.leaf_mechanism == "exponential":
             return release_labels(counts, scale, generator)
-        return class_shares(release_counts(counts, scale, generator))
+        return release_counts(counts, scale, generator)
+
+    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        return released if self.leaf_mechanism == "exponential" else class_shares(released)
 
 
 class GuidedLumberjackClassifier(ForestClassifier):
-    """Lumberjack with joint accounting, a soft vote and splits guided by released histograms.
+    """Lumberjack with joint accounting, a soft vote, guided splits and stacking.
 
     The guarantee is of the same kind as that of :class:`LumberjackClassifier`, the accuracy at the same budget
-    higher. Three groups of queries compose as one Gaussian-type release: histograms of each feature
-    by class (the guide), the threshold queries of the trees' structure, and the class counts of
-    the leaves. Splits are functions of the released guide and of coins.
+    higher. Four groups of queries compose as one Gaussian-type release: histograms of each feature
+    by class (the guide), the threshold queries of the trees' structure, the class counts of the leaves, and
+    two sums that fit a logistic model over the forest and the guide's evidence (stacking). Splits are
+    functions of the released guide and of coins.
 
     Parameters
     ----------
@@ -291,9 +295,10 @@ class GuidedLumberjackClassifier(ForestClassifier):
         Number of trees.
     max_depth : int, default=63
         Number of levels that are searched for heavy nodes.
-    structure_share, guide_share, leaf_share : float, default=0.57, 0.10, 0.33
+    structure_share, guide_share, leaf_share, stack_share : float, default=0.45, 0.28, 0.22, 0.05
         Shares of the squared Gaussian parameter of the whole fit (of epsilon and delta under
-        ``accounting="separate"``); they add up to 1. Without a guide the other two are scaled up.
+        ``accounting="separate"``); they add up to 1.
+        Shares of what is not released are not used (and may be 0): the others are scaled up.
     accounting : {"safe", "tight", "separate"}, default="safe"
         "safe" is the closed form for adaptive queries; "tight" follows the strongest adaptive adversary
         against yes/no answers, which takes seconds and saves about a tenth of the noise; "separate" gives
@@ -301,7 +306,10 @@ class GuidedLumberjackClassifier(ForestClassifier):
     vote : {"soft", "hard"}, default="soft"
         Average the class shares of the leaves, or the votes for the largest released count.
     is_guided : bool, default=True
-        Whether a guide is released; otherwise splits are uniform.
+        Whether splits follow the guide; otherwise they are uniform.
+    is_stacked : bool, default=True
+        Whether a logistic model weighs the forest against the evidence of single features; otherwise the
+        mean of the trees decides. The guide is released if splits or stacking need it.
     n_candidates : int, default=3
         Random cuts that each feature tries at a node.
     sharpness : float, default=2.0
@@ -314,7 +322,8 @@ class GuidedLumberjackClassifier(ForestClassifier):
     schema, bounds, categories, classes, missing, unknown_labels, random_state, noise_seed, n_jobs
         As for :class:`LumberjackClassifier`.
     drop_first_category : bool, default=False
-        Whether the first category of each feature is no candidate for a split.
+        Whether the first category of each feature is no candidate for a uniform split. Guided splits cut
+        categories in the order of their released class shares instead.
 
     Attributes
     ----------
@@ -328,6 +337,10 @@ class GuidedLumberjackClassifier(ForestClassifier):
         What the whole fit satisfies.
     ledger_ : Ledger
         What was released and how it adds up.
+    guide_ : Guide or None
+        The released histograms.
+    stack_weights_ : ndarray of shape (n_classes + n_features,) or None
+        Weights of the logistic model: intercept contrasts, forest, features.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -342,7 +355,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
     >>> y = (X[:, 0] > 0.5).astype(int)
     >>> forest = GuidedLumberjackClassifier(epsilon=2, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     >>> [release.name for release in forest.ledger_.releases]
-    ['guide', 'structure', 'leaves']
+    ['guide', 'structure', 'leaves', 'stack']
     """
 
     display_name: ClassVar[str] = "Guided Lumberjack"
@@ -354,12 +367,14 @@ class GuidedLumberjackClassifier(ForestClassifier):
         *,
         n_estimators: int = 20,
         max_depth: int = 63,
-        structure_share: float = 0.57,
-        guide_share: float = 0.10,
-        leaf_share: float = 0.33,
+        structure_share: float = 0.45,
+        guide_share: float = 0.28,
+        leaf_share: float = 0.22,
+        stack_share: float = 0.05,
         accounting: str = "safe",
         vote: str = "soft",
         is_guided: bool = True,
+        is_stacked: bool = True,
         n_candidates: int = 3,
         sharpness: float = 2.0,
         exploration: float = 0.1,
@@ -382,9 +397,11 @@ class GuidedLumberjackClassifier(ForestClassifier):
         self.structure_share = structure_share
         self.guide_share = guide_share
         self.leaf_share = leaf_share
+        self.stack_share = stack_share
         self.accounting = accounting
         self.vote = vote
         self.is_guided = is_guided
+        self.is_stacked = is_stacked
         self.n_candidates = n_candidates
         self.sharpness = sharpness
         self.exploration = exploration
@@ -410,7 +427,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
         source = {
             "safe": _SAFE_THEOREM,
             "tight": _TIGHT_THEOREM,
-            "separate": f"{_SAFE_THEOREM} for the structure, Lemma 9 for guide and leaves, Lemma 10",
+            "separate": f"{_SAFE_THEOREM} for the structure, Lemma 9 for the other groups, Lemma 10",
         }[self.accounting]
         return PrivacyCard(
             method=self.display_name,
@@ -427,15 +444,18 @@ class GuidedLumberjackClassifier(ForestClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        shares = {
-            name: getattr(self, name) for name in ("structure_share", "guide_share", "leaf_share")
-        }
-        for name, share in shares.items():
-            check_real(name, share, 0, 1)
-        if abs(sum(shares.values()) - 1.0) > 1e-9:
+        names = ("structure_share", "guide_share", "leaf_share", "stack_share")
+        shares = [getattr(self, name) for name in names]
+        unused = set()
+        if not self.is_stacked:
+            unused = {"stack_share"} if self.is_guided else {"stack_share", "guide_share"}
+        for name, share in zip(names, shares, strict=True):
+            if name not in unused or share != 0:
+                check_real(name, share, 0, 1)
+        if abs(sum(shares) - 1.0) > 1e-9:
             raise ValueError(
-                f"structure_share, guide_share and leaf_share must add up to 1, got "
-                f"{' + '.join(str(share) for share in shares.values())}."
+                f"{', '.join(names[:-1])} and {names[-1]} must add up to 1, got "
+                f"{' + '.join(str(share) for share in shares)}."
             )
         if not isinstance(self.n_candidates, int | np.integer) or self.n_candidates < 1:
             raise ValueError(
@@ -452,32 +472,46 @@ class GuidedLumberjackClassifier(ForestClassifier):
             ("accounting", ("safe", "tight", "separate")),
             ("vote", ("soft", "hard")),
             ("is_guided", (True, False)),
+            ("is_stacked", (True, False)),
         )
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         n_trees = self.n_estimators
         n_touches = n_trees * get_touches_per_tree(self.max_depth)
-        n_cells = schema.n_features if self.is_guided else 0
-        guide_share = self.guide_share if self.is_guided else 0.0
-        structure_share = self.structure_share * (1.0 - guide_share) / (1.0 - self.guide_share)
-        leaf_share = 1.0 - guide_share - structure_share
-        shares = (structure_share, leaf_share, guide_share)
+        has_guide = self.is_guided or self.is_stacked
+        n_cells = schema.n_features if has_guide else 0
+        shares = np.array(
+            [
+                self.structure_share,
+                self.leaf_share,
+                self.guide_share * has_guide,
+                self.stack_share * self.is_stacked,
+            ]
+        )
+        shares /= shares.sum()
+        structure_share, leaf_share, guide_share, stack_share = shares.tolist()
         structure: ThresholdNoise | JointNoise
         if self.accounting == "separate":
             guarantees = tuple(
                 Guarantee(share * self.epsilon, share * self.delta) if share else None
-                for share in shares
+                for share in shares.tolist()
             )
-            structure = calibrate_safe(shares[0] * self.epsilon, shares[0] * self.delta, n_touches)
-            sigma_leaf, sigma_guide = (
+            structure = calibrate_safe(
+                structure_share * self.epsilon, structure_share * self.delta, n_touches
+            )
+            sigma_leaf, sigma_guide, sigma_stack = (
                 zcdp.get_gaussian_sigma(
                     zcdp.get_rho(share * self.epsilon, share * self.delta) / touches
                 )
                 if touches
                 else np.inf
-                for share, touches in ((leaf_share, n_trees), (guide_share, n_cells))
+                for share, touches in (
+                    (leaf_share, n_trees),
+                    (guide_share, n_cells),
+                    (stack_share, int(self.is_stacked)),
+                )
             )
-            theorems = (_SAFE_THEOREM, "Lemma 9 and Lemma 11", "Lemma 9 and Lemma 11")
+            theorems = (_SAFE_THEOREM, *("Lemma 9 and Lemma 11",) * 3)
         else:
             calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
             structure = joint = calibrate(
@@ -486,18 +520,21 @@ class GuidedLumberjackClassifier(ForestClassifier):
                 structure_touches=n_touches,
                 leaf_touches=n_trees,
                 guide_touches=n_cells,
+                stack_touches=int(self.is_stacked),
                 structure_share=structure_share,
                 leaf_share=leaf_share,
                 guide_share=guide_share,
+                stack_share=stack_share,
             )
             sigma_leaf, sigma_guide = joint.sigma_leaf, joint.sigma_guide
-            guarantees = (None, None, None)
-            theorems = (self.privacy_card().source,) * 3
+            sigma_stack = joint.sigma_stack
+            guarantees = (None,) * 4
+            theorems = (self.privacy_card().source,) * 4
         releases: tuple[Release, ...] = (
             _structure_release(n_touches, structure, theorems[0], guarantees[0], structure_share),
             _leaf_release("gaussian", n_trees, sigma_leaf, theorems[1], guarantees[1], leaf_share),
         )
-        if self.is_guided:
+        if has_guide:
             guide = Release(
                 name="guide",
                 mechanism="Gaussian mechanism on one class-by-value histogram per feature",
@@ -508,7 +545,18 @@ class GuidedLumberjackClassifier(ForestClassifier):
                 guarantee=guarantees[2],
             )
             releases = (guide, *releases)
-        noise = ForestNoise(structure.sigma, structure.margin, sigma_leaf, sigma_guide)
+        if self.is_stacked:
+            stack = Release(
+                name="stack",
+                mechanism="Gaussian mechanism on gradient and Hessian of a clipped logistic model",
+                theorem=theorems[3],
+                sensitivity="one record changes the scaled sums by 1 in L2 norm",
+                n_touches=1,
+                parameters={"sigma_stack": sigma_stack, "share": stack_share},
+                guarantee=guarantees[3],
+            )
+            releases = (*releases, stack)
+        noise = ForestNoise(structure.sigma, structure.margin, sigma_leaf, sigma_guide, sigma_stack)
         total = Guarantee(self.epsilon, self.delta)
         return Ledger(releases, self.accounting, total), noise
 
@@ -519,29 +567,108 @@ class GuidedLumberjackClassifier(ForestClassifier):
         schema: FeatureSchema,
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> Any:
-        if not self.is_guided:
-            return NO_GUIDE
-        guide = release_guide(values, labels, schema, noise.sigma_guide, generator)
-        return (
-            guide.cumulative,
-            guide.first,
-            guide.n_bins,
-            schema.lower,
-            schema.upper,
-            int(self.n_candidates),
-            float(self.sharpness),
-            float(self.exploration),
-            float(self.path_weight),
+    ) -> Guide | None:
+        if not (self.is_guided or self.is_stacked):
+            return None
+        return release_guide(values, labels, schema, noise.sigma_guide, generator)
+
+    def _get_training_rows(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        schema: FeatureSchema,
+        guide: Guide | None,
+    ) -> TrainingRows:
+        if guide is None or not self.is_guided:
+            return super()._get_training_rows(values, labels, schema, guide)
+        return TrainingRows(
+            guide.place(values),
+            labels,
+            schema.n_classes,
+            np.zeros(schema.n_features, dtype=np.int64),
+            guide.lower,
+            guide.upper,
+            (
+                guide.cumulative,
+                guide.first,
+                guide.n_bins,
+                guide.lower,
+                guide.upper,
+                guide.is_category,
+                int(self.n_candidates),
+                float(self.sharpness),
+                float(self.exploration),
+                float(self.path_weight),
+            ),
         )
+
+    def _release_rest(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        guide: Guide | None,
+        grown: list[GrownTree],
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> dict[str, Any]:
+        weights = None
+        if guide is not None and self.is_stacked:
+            total = np.zeros((len(labels), len(guide.class_shares)))
+            for one in grown:
+                add_left_out_shares(
+                    total, one.released, one.leaf_of_row, labels, self.vote == "hard"
+                )
+            weights = release_stack(
+                guide.place(values),
+                labels,
+                self._soften(total / len(grown)),
+                guide,
+                noise.sigma_stack,
+                generator,
+            )
+        return {"guide_": guide, "stack_weights_": weights}
+
+    def _as_trees_see(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        if not self.is_guided:
+            return super()._as_trees_see(values)
+        return self.guide_.place(values), np.zeros(values.shape[1], dtype=np.bool_)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities: those of the logistic model, or the mean over trees.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+            Without stacking, mean class shares (soft vote) or vote shares (hard vote).
+        """
+        values = self._encode_queries(X)
+        shares = self._mean_scores(values)
+        if self.stack_weights_ is None:
+            return shares
+        return predict_stacked(
+            self.guide_.place(values), self._soften(shares), self.guide_, self.stack_weights_
+        )
+
+    def _soften(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Move vote shares halfway to uniform: trees that agree are no near-certainty."""
+        return shares if self.vote == "soft" else (shares + 1.0 / shares.shape[1]) / 2.0
 
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        noisy = release_counts(counts, scale, generator)
+        return release_counts(counts, scale, generator)
+
+    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.vote == "soft":
-            return class_shares(noisy)
-        return np.eye(counts.shape[1])[noisy.argmax(axis=1)]
+            return class_shares(released)
+        return np.eye(released.shape[1])[released.argmax(axis=1)]
 
 
 def _shared_concerns(forest: ForestClassifier) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
 from lumberjack.growth import NO_GUIDE, grow_tree
+from lumberjack.guide import Guide
 from lumberjack.schema import (
     UNSEEN,
     CategoricalFeature,
@@ -70,6 +71,33 @@ class ForestNoise:
     margin: float
     leaf_scale: float
     sigma_guide: float = math.inf
+    sigma_stack: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRows:
+    """Rows as the trees see them, and the public or released facts that trees are grown with.
+
+    NOT private: it lives during fit only.
+    """
+
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    n_classes: int
+    n_categories: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    guide: tuple[Any, ...] = NO_GUIDE
+    """As :func:`lumberjack.growth.grow_tree` takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrownTree:
+    """A tree, what its leaves released, and the leaf of each training row (NOT private)."""
+
+    tree: ReleasedTree
+    released: NDArray[np.float64]
+    leaf_of_row: NDArray[np.int32]
 
 
 def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
@@ -95,7 +123,11 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        """Turn the leaves' class counts into released scores."""
+        """Turn the leaves' class counts into what is released of them."""
+
+    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn what is released of the leaves into class scores."""
+        return released
 
     def _release_guide(
         self,
@@ -104,9 +136,39 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         schema: FeatureSchema,
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> Any:
-        """Return what the builder takes as its guide; nothing, unless a subclass releases one."""
-        return NO_GUIDE
+    ) -> Guide | None:
+        """Return what is released before the trees; nothing, unless a subclass does."""
+        return None
+
+    def _get_training_rows(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        schema: FeatureSchema,
+        guide: Guide | None,
+    ) -> TrainingRows:
+        """Return what the trees are grown on."""
+        return TrainingRows(
+            values, labels, schema.n_classes, schema.n_categories, schema.lower, schema.upper
+        )
+
+    def _release_rest(
+        self,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        guide: Guide | None,
+        grown: list[GrownTree],
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> dict[str, Any]:
+        """Return the fitted attributes of the subclass, released after the trees."""
+        return {}
+
+    def _as_trees_see(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return encoded rows on the scale of the trees' cuts, and which features hold codes."""
+        return values, self.schema_.n_categories > 0
 
     def _own_choices(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """Return the parameters of the subclass that take one of a few names."""
@@ -149,14 +211,18 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
         tree_keys = _seed_sequence(self.random_state).generate_state(n_trees, dtype=np.uint64)
-        *tree_noise, guide_noise = _seed_sequence(self.noise_seed).spawn(n_trees + 1)
+        *tree_noise, guide_noise, stack_noise = _seed_sequence(self.noise_seed).spawn(n_trees + 2)
         guide = self._release_guide(values, labels, schema, noise, _generator(guide_noise))
-        trees = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._grow)(values, labels, schema, key, _generator(seeds), noise, guide)
+        rows = self._get_training_rows(values, labels, schema, guide)
+        grown = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._grow)(rows, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
+        rest = self._release_rest(values, labels, guide, grown, noise, _generator(stack_noise))
         # Only now, so that a fit that fails leaves nothing of the rows behind.
-        self.estimators_ = trees
+        for name, value in rest.items():
+            setattr(self, name, value)
+        self.estimators_ = [one.tree for one in grown]
         self.schema_ = schema
         self.n_features_in_ = len(names)
         if all(isinstance(name, str) for name in names) and _is_frame(X):
@@ -181,11 +247,13 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (n_rows, n_classes)
             Vote shares (exponential leaves) or mean class shares (Gaussian leaves).
         """
-        values = self._encode_queries(X)
-        is_categorical = self.schema_.n_categories > 0
+        return self._mean_scores(self._encode_queries(X))
+
+    def _mean_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        seen, is_categorical = self._as_trees_see(values)
         total = np.zeros((len(values), self.schema_.n_classes))
         for tree in self.estimators_:
-            total += tree.scores[tree.apply(values, is_categorical)]
+            total += tree.scores[tree.apply(seen, is_categorical)]
         return total / len(self.estimators_)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -217,8 +285,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         ndarray of int64, shape (n_rows, n_estimators)
             Node numbers.
         """
-        values = self._encode_queries(X)
-        is_categorical = self.schema_.n_categories > 0
+        values, is_categorical = self._as_trees_see(self._encode_queries(X))
         return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
 
     def fit_report(self) -> dict[str, float]:
@@ -255,21 +322,18 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _grow(
         self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
+        rows: TrainingRows,
         tree_key: np.uint64,
         generator: np.random.Generator,
         noise: ForestNoise,
-        guide: Any,
-    ) -> ReleasedTree:
-        feature, cut, left, counts = grow_tree(
-            values,
-            labels,
-            schema.n_classes,
-            schema.n_categories,
-            schema.lower,
-            schema.upper,
+    ) -> GrownTree:
+        feature, cut, left, counts, leaf_of_row = grow_tree(
+            rows.values,
+            rows.labels,
+            rows.n_classes,
+            rows.n_categories,
+            rows.lower,
+            rows.upper,
             int(self.drop_first_category),
             int(self.max_depth),
             noise.sigma,
@@ -279,12 +343,14 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             generator,
             True,
             np.empty(0, dtype=np.int64),
-            guide,
+            rows.guide,
         )
         is_leaf = left < 0
+        released = np.zeros(counts.shape)
+        released[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
         scores = np.zeros(counts.shape)
-        scores[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
-        return ReleasedTree(feature, cut, left, scores)
+        scores[is_leaf] = self._score_leaves(released[is_leaf])
+        return GrownTree(ReleasedTree(feature, cut, left, scores), released, leaf_of_row)
 
     def _resolve_schema(self, X: Any, y: Any) -> tuple[FeatureSchema, list[Any], list[str]]:
         """Return the public facts, the column names, and what had to be read off the rows."""

@@ -26,6 +26,7 @@ from lumberjack.splits import (
     child_key,
     draw_guided_split,
     draw_uniform_split,
+    guided_scratch,
     walk_ancestors,
 )
 
@@ -38,6 +39,7 @@ NO_GUIDE = (
     np.empty(0, dtype=np.int64),
     np.empty(0),
     np.empty(0),
+    np.empty(0, dtype=np.bool_),
     0,
     0.0,
     0.0,
@@ -171,7 +173,7 @@ def _start_node(nodes, node, start, stop, key, level, parent):
 def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide):
     """Draw the split of `node` and make its children, or mark it terminal; returns n_nodes."""
     n_categories, lower, upper, category_offset = public
-    open_lower, open_upper, n_used, is_used = path
+    open_lower, open_upper, n_used, is_used, scratch = path
     open_lower[:] = lower
     open_upper[:] = upper
     n_used[:] = 0
@@ -185,17 +187,7 @@ def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, g
             key, n_categories, open_lower, open_upper, n_used, is_used, category_offset, n_dropped
         )
     else:
-        feature, cut = draw_guided_split(
-            key,
-            n_categories,
-            open_lower,
-            open_upper,
-            n_used,
-            is_used,
-            category_offset,
-            n_dropped,
-            guide,
-        )
+        feature, cut = draw_guided_split(key, open_lower, open_upper, guide, scratch)
     if feature == NO_SPLIT:
         nodes[node].left = _TERMINAL
         return n_nodes
@@ -276,6 +268,8 @@ def grow_tree(
         Left child, the right one follows it; -1 for a leaf.
     counts : ndarray of int64, shape (n_nodes, n_classes)
         Records per class in each leaf, zero elsewhere. NOT private.
+    leaf_of_row : ndarray of int32, shape (n_rows,)
+        The leaf that each record ends in. NOT private.
     """
     n_rows, n_features = X.shape
     rows = np.arange(n_rows)
@@ -288,6 +282,7 @@ def grow_tree(
         np.empty(n_features),
         np.empty(n_features, dtype=np.int64),
         np.empty(category_offset[n_features], dtype=np.bool_),
+        guided_scratch(n_features, guide[0].shape[1]),
     )
     nodes = np.empty(1024, dtype=_NODE)
     _start_node(nodes, 0, 0, n_rows, key, 0, -1)
@@ -413,6 +408,7 @@ def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_drop
     cut = np.zeros(kept)
     left = np.full(kept, -1, dtype=np.int32)
     counts = np.zeros((kept, n_classes), dtype=np.int64)
+    leaf_of_row = np.empty(rows.shape[0], dtype=np.int32)
     n_numbered = 1
     for position in range(kept):
         node = order[position]
@@ -424,4 +420,5 @@ def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_drop
         else:
             for i in range(nodes[node].start, nodes[node].stop):
                 counts[position, y[rows[i]]] += 1
-    return feature, cut, left, counts
+                leaf_of_row[rows[i]] = position
+    return feature, cut, left, counts, leaf_of_row

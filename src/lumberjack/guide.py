@@ -1,7 +1,9 @@
 """The guide: one noisy label-by-value histogram per feature, released before any tree is grown.
 
 A record is counted in one cell of each histogram, so d features make d touches of sensitivity 1.
-All that is done after the noise is post-processing.
+All that is done after the noise is post-processing: numeric histograms are denoised, categories put in
+the order of their released class shares, and each cell gets its evidence, how far its class shares
+lie from those of the whole table.
 """
 
 from __future__ import annotations
@@ -16,25 +18,68 @@ from lumberjack.schema import FeatureSchema
 N_BINS = 256
 """Equal bins of a numeric feature; a power of two, for the Haar transform."""
 
+_N_SHIFTS = 16
+_LARGEST_EVIDENCE = 1.5
+_SHRINKAGE = 2.0
+"""Standard deviations of noise that a category's count is weighed against."""
+
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Released class masses per feature value.
+    """Released histograms, and the scale on which each feature is cut.
+
+    The scale of a numeric feature is its own. Categories lie at 0, 1, 2, ... in the order of their
+    released class shares, so that a threshold parts those that speak for a class from the others.
 
     Attributes
     ----------
-    cumulative : ndarray of float64, shape (n_rows, n_classes)
-        Per feature a block of rows: for a numeric one ``n_bins + 1`` cumulated class masses, for a
-        categorical one the class masses of each category.
+    cumulative : ndarray of float64, shape (n_cells + n_features, n_classes)
+        Per feature a block of ``n_bins + 1`` rows: the class masses below each edge of its cells.
     first : ndarray of int64, shape (n_features,)
         Where each feature's block starts.
     n_bins : ndarray of int64, shape (n_features,)
-        Bins of each numeric feature, 0 for a categorical one.
+        Cells of each feature: bins, or categories.
+    lower, upper : ndarray of float64, shape (n_features,)
+        The outer edges of its cells, which have equal width.
+    is_category : ndarray of bool, shape (n_features,)
+        Whether its cells are categories.
+    positions : tuple of (ndarray of float64, shape (n_categories + 1,), or None)
+        Where each category lies; the last entry is for unseen ones, between two of the others.
+    evidence : ndarray of float64, shape (n_cells, n_classes)
+        Log class shares of each cell less those of the whole table, centred over classes, so that
+        a cell that says nothing has zeros.
+    class_shares : ndarray of float64, shape (n_classes,)
+        Class shares of the whole table.
     """
 
     cumulative: NDArray[np.float64]
     first: NDArray[np.int64]
     n_bins: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    is_category: NDArray[np.bool_]
+    positions: tuple[NDArray[np.float64] | None, ...]
+    evidence: NDArray[np.float64]
+    class_shares: NDArray[np.float64]
+
+    def place(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return encoded rows with category codes replaced by their positions.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n_rows, n_features)
+            Encoded rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_features), column-major
+        """
+        placed = np.array(values, order="F")
+        for j, position in enumerate(self.positions):
+            if position is not None:
+                # The code of unseen categories, -1, takes the last entry.
+                placed[:, j] = position[values[:, j].astype(np.int64)]
+        return placed
 
 
 def count_cells(
@@ -75,11 +120,29 @@ def count_cells(
     return tables
 
 
+def _haar_threshold(noisy: NDArray[np.float64], cutoff: float) -> NDArray[np.float64]:
+    details = []
+    smooth = noisy
+    while len(smooth) > 1:
+        even, odd = smooth[0::2], smooth[1::2]
+        detail = (even - odd) / np.sqrt(2.0)
+        details.append(np.where(np.abs(detail) > cutoff, detail, 0.0))
+        smooth = (even + odd) / np.sqrt(2.0)
+    for detail in reversed(details):
+        restored = np.empty((2 * len(smooth), noisy.shape[1]))
+        restored[0::2] = (smooth + detail) / np.sqrt(2.0)
+        restored[1::2] = (smooth - detail) / np.sqrt(2.0)
+        smooth = restored
+    return smooth
+
+
 def haar_denoise(noisy: NDArray[np.float64], sigma: float, threshold: float) -> NDArray[np.float64]:
     """Remove noise from a histogram by thresholding its Haar wavelet coefficients.
 
     The transform is orthonormal, so every coefficient has the noise of a cell; details that do not
-    stand out are set to zero, which pools neighbouring cells where they do not differ.
+    stand out are set to zero, which pools neighbouring cells where they do not differ. The result is
+    averaged over shifts of the histogram, so that no place of a boundary is favoured (cycle
+    spinning; Coifman and Donoho 1995).
 
     Parameters
     ----------
@@ -95,19 +158,62 @@ def haar_denoise(noisy: NDArray[np.float64], sigma: float, threshold: float) -> 
     ndarray of float64, shape (n_cells, n_classes)
         Non-negative.
     """
-    details = []
-    smooth = noisy
-    while len(smooth) > 1:
-        even, odd = smooth[0::2], smooth[1::2]
-        detail = (even - odd) / np.sqrt(2.0)
-        details.append(np.where(np.abs(detail) > threshold * sigma, detail, 0.0))
-        smooth = (even + odd) / np.sqrt(2.0)
-    for detail in reversed(details):
-        restored = np.empty((2 * len(smooth), noisy.shape[1]))
-        restored[0::2] = (smooth + detail) / np.sqrt(2.0)
-        restored[1::2] = (smooth - detail) / np.sqrt(2.0)
-        smooth = restored
-    return np.maximum(smooth, 0.0)
+    shifts = range(min(_N_SHIFTS, len(noisy)))
+    shifted = np.hstack([np.roll(noisy, -shift, axis=0) for shift in shifts])
+    parts = np.split(_haar_threshold(shifted, threshold * sigma), len(shifts), axis=1)
+    restored = [np.roll(part, shift, axis=0) for shift, part in zip(shifts, parts, strict=True)]
+    return np.maximum(np.mean(restored, axis=0), 0.0)
+
+
+def order_categories(
+    noisy: NDArray[np.float64], class_shares: NDArray[np.float64], sigma: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Put categories in the order of their class shares.
+
+    Shares are shrunk towards those of the whole table where a category's count is not large against
+    the noise. With more than two classes the order is that along the first principal component of the
+    shares, which is close to the best for a split in two (Coppersmith, Hong and Hosking 1999).
+
+    Parameters
+    ----------
+    noisy : ndarray of float64, shape (n_categories, n_classes)
+        Noisy counts.
+    class_shares : ndarray of float64, shape (n_classes,)
+        Class shares of the whole table.
+    sigma : float
+        Standard deviation of the noise.
+
+    Returns
+    -------
+    masses : ndarray of float64, shape (n_categories, n_classes)
+        Class masses in that order, not negative.
+    positions : ndarray of float64, shape (n_categories + 1,)
+        Place of each category in it; the last entry is for unseen ones, between the categories with
+        less and those with more of what the order goes by than the whole table.
+    """
+    totals = noisy.sum(axis=1, keepdims=True)
+    masses = np.maximum(totals, 0.0)
+    deviation = (noisy - class_shares * totals) / (masses + _SHRINKAGE * sigma)
+    _, directions = np.linalg.eigh((deviation * masses).T @ deviation)
+    direction = directions[:, -1] * np.sign(directions[-1, -1] or 1.0)
+    score = deviation @ direction
+    order = np.argsort(score, kind="stable")
+    shares = np.maximum(class_shares + deviation, 0.0)
+    masses = masses * shares / shares.sum(axis=1, keepdims=True)
+    positions = np.empty(len(noisy) + 1)
+    positions[order] = np.arange(len(noisy))
+    positions[-1] = np.searchsorted(score[order], 0.0) - 0.5
+    return masses[order], positions
+
+
+def _weigh_evidence(
+    masses: NDArray[np.float64], class_shares: NDArray[np.float64], sigma: float
+) -> NDArray[np.float64]:
+    totals = masses.sum(axis=1, keepdims=True)
+    shares = (masses + sigma * class_shares) / (totals + sigma)
+    evidence = np.log(shares) - np.log(class_shares)
+    evidence -= evidence.mean(axis=1, keepdims=True)
+    return np.clip(evidence, -_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
 
 
 def release_guide(
@@ -140,22 +246,36 @@ def release_guide(
     -------
     Guide
     """
-    blocks, first, n_bins = [], [], []
-    start = 0
-    for j, table in enumerate(count_cells(values, labels, schema)):
-        noisy = table + generator.normal(scale=sigma, size=table.shape)
-        if schema.n_categories[j]:
-            block = np.maximum(noisy, 0.0)
-            n_bins.append(0)
+    released = [
+        table + generator.normal(scale=sigma, size=table.shape)
+        for table in count_cells(values, labels, schema)
+    ]
+    # Each histogram counts the classes once more; the median forgives one with many unseen entries.
+    totals = np.maximum(np.median([noisy.sum(axis=0) for noisy in released], axis=0), 1.0)
+    class_shares = totals / totals.sum()
+    is_category = schema.n_categories > 0
+    lower, upper = schema.lower.astype(np.float64), schema.upper.astype(np.float64)
+    blocks, evidence = [], []
+    positions: list[NDArray[np.float64] | None] = []
+    for j, noisy in enumerate(released):
+        if is_category[j]:
+            masses, position = order_categories(noisy, class_shares, sigma)
+            positions.append(position)
+            lower[j], upper[j] = -0.5, len(noisy) - 0.5
         else:
             masses = haar_denoise(noisy, sigma, threshold)
-            block = np.vstack([np.zeros(schema.n_classes), masses.cumsum(axis=0)])
-            n_bins.append(len(table))
-        blocks.append(block)
-        first.append(start)
-        start += len(block)
+            positions.append(None)
+        blocks.append(np.vstack([np.zeros(schema.n_classes), masses.cumsum(axis=0)]))
+        evidence.append(_weigh_evidence(masses, class_shares, sigma))
+    sizes = np.array([len(block) for block in blocks], dtype=np.int64)
     return Guide(
         cumulative=np.vstack(blocks),
-        first=np.array(first, dtype=np.int64),
-        n_bins=np.array(n_bins, dtype=np.int64),
+        first=np.cumsum(sizes) - sizes,
+        n_bins=sizes - 1,
+        lower=lower,
+        upper=upper,
+        is_category=is_category,
+        positions=tuple(positions),
+        evidence=np.vstack(evidence),
+        class_shares=class_shares,
     )

@@ -190,17 +190,7 @@ def _information_gain(whole, part, rest):
 
 
 @njit(cache=True, nogil=True)
-def draw_guided_split(
-    key,
-    n_categories,
-    lower,
-    upper,
-    n_used,
-    is_used,
-    category_offset,
-    n_dropped,
-    guide,
-):
+def draw_guided_split(key, lower, upper, guide, scratch):
     """Draw a split that released histograms favour.
 
     Each feature that is still open proposes the best of a few random cuts by information gain;
@@ -212,117 +202,84 @@ def draw_guided_split(
 
     Parameters
     ----------
-    key, n_categories, lower, upper, n_used, is_used, category_offset, n_dropped
-        As for :func:`draw_uniform_split`.
+    key : uint64
+        The node's key.
+    lower, upper : ndarray of float64, shape (n_features,)
+        What the path leaves open, on the scale of the guide (:meth:`lumberjack.guide.Guide.place`).
     guide : tuple
-        ``(cumulative, first, n_bins, public_lower, public_upper, n_candidates, sharpness,
-        exploration, path_weight)``: released class masses, cumulated over bins for a numeric feature
-        and one row per category else, feature f starting at row ``first[f]``.
+        ``(cumulative, first, n_bins, grid_lower, grid_upper, is_category, n_candidates, sharpness,
+        exploration, path_weight)``; the first six are those of :class:`lumberjack.guide.Guide`.
+    scratch : tuple of ndarray
+        Room to work in (:func:`guided_scratch`).
 
     Returns
     -------
     feature : int
         :data:`NO_SPLIT` when no feature has a candidate left.
     cut : float
-        Threshold or category code.
+        Threshold, between two cells where the cells are categories.
     """
-    (cumulative, first, n_bins, public_lower, public_upper, n_candidates, sharpness,
+    (cumulative, first, n_bins, grid_lower, grid_upper, is_category, n_candidates, sharpness,
      exploration, path_weight) = guide  # fmt: skip
-    n_features = n_categories.shape[0]
-    n_classes = cumulative.shape[1]
-    mass = np.zeros((n_features, n_classes))
-    log_weight = np.zeros(n_classes)
+    mass, log_share, gains, cuts, log_weight, whole, part, rest = scratch
+    n_features, n_classes = mass.shape
+    log_weight[:] = 0.0
     for f in range(n_features):
-        start = first[f]
-        if n_categories[f] == 0:
-            if public_upper[f] <= public_lower[f]:
-                continue
-            scale = n_bins[f] / (public_upper[f] - public_lower[f])
-            low = (lower[f] - public_lower[f]) * scale
-            high = (upper[f] - public_lower[f]) * scale
+        start, end = first[f], first[f] + n_bins[f]
+        if lower[f] == grid_lower[f] and upper[f] == grid_upper[f]:
             for k in range(n_classes):
-                mass[f, k] = _mass_below(cumulative, start, n_bins[f], high, k) - _mass_below(
-                    cumulative, start, n_bins[f], low, k
-                )
-                whole = cumulative[start + n_bins[f], k]
-                if path_weight > 0.0:
-                    log_weight[k] += math.log((mass[f, k] + 1.0) / (whole + 1.0))
-        elif upper[f] >= 0.0:
-            for k in range(n_classes):
-                whole = 0.0
-                for c in range(n_categories[f]):
-                    whole += cumulative[start + c, k]
-                    if not is_used[category_offset[f] + c]:
-                        mass[f, k] += cumulative[start + c, k]
-                if path_weight > 0.0:
-                    log_weight[k] += math.log((mass[f, k] + 1.0) / (whole + 1.0))
-        elif path_weight > 0.0:
-            # Settled: the path took "equals c", recorded as upper = -1 - c.
-            taken = int(-1.0 - upper[f])
-            for k in range(n_classes):
-                whole = 0.0
-                for c in range(n_categories[f]):
-                    whole += cumulative[start + c, k]
-                log_weight[k] += math.log((cumulative[start + taken, k] + 1.0) / (whole + 1.0))
+                mass[f, k] = cumulative[end, k]
+                log_share[f, k] = 0.0
+            continue
+        scale = n_bins[f] / (grid_upper[f] - grid_lower[f])
+        low = (lower[f] - grid_lower[f]) * scale
+        high = (upper[f] - grid_lower[f]) * scale
+        for k in range(n_classes):
+            mass[f, k] = _mass_below(cumulative, start, n_bins[f], high, k) - _mass_below(
+                cumulative, start, n_bins[f], low, k
+            )
+            log_share[f, k] = path_weight * math.log(
+                (mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)
+            )
+            log_weight[k] += log_share[f, k]
     heaviest = log_weight.max()
 
-    gains = np.zeros(n_features)
-    cuts = np.zeros(n_features)
-    is_open = np.zeros(n_features, dtype=np.bool_)
-    whole_mass = np.empty(n_classes)
-    part = np.empty(n_classes)
-    rest = np.empty(n_classes)
     n_open = 0
     total_gain = 0.0
     position = 2
     for f in range(n_features):
+        gains[f] = -1.0
+        if not lower[f] < upper[f]:
+            continue
         start = first[f]
-        if n_categories[f] == 0:
-            is_open[f] = lower[f] < upper[f]
-        else:
-            is_open[f] = upper[f] >= 0.0 and n_used[f] < n_categories[f] - n_dropped
-        if not is_open[f]:
+        scale = n_bins[f] / (grid_upper[f] - grid_lower[f])
+        low = (lower[f] - grid_lower[f]) * scale
+        high = (upper[f] - grid_lower[f]) * scale
+        n_edges = round(high - low) - 1
+        if is_category[f] and n_edges < 1:
             continue
         n_open += 1
         for k in range(n_classes):
-            own = 0.0
-            if path_weight > 0.0:
-                # What this feature's own restriction says is in its masses already.
-                total = 0.0
-                if n_categories[f] == 0:
-                    total = cumulative[start + n_bins[f], k]
-                else:
-                    for c in range(n_categories[f]):
-                        total += cumulative[start + c, k]
-                own = math.log((mass[f, k] + 1.0) / (total + 1.0))
-            whole_mass[k] = mass[f, k] * math.exp(path_weight * (log_weight[k] - own - heaviest))
-        for candidate in range(n_candidates):
+            # What this feature's own restriction says is in its masses already.
+            whole[k] = mass[f, k] * math.exp(log_weight[k] - log_share[f, k] - heaviest)
+        for _ in range(n_candidates):
             draw = uniform(key, position)
             position += 1
-            if n_categories[f] == 0:
+            if is_category[f]:
+                middle = round(low) + 1.0 + math.floor(draw * n_edges)
+                cut = grid_lower[f] + middle / scale
+            else:
                 cut = lower[f] + (upper[f] - lower[f]) * draw
-                scale = n_bins[f] / (public_upper[f] - public_lower[f])
-                low = (lower[f] - public_lower[f]) * scale
-                middle = (cut - public_lower[f]) * scale
-                for k in range(n_classes):
-                    part[k] = _mass_below(cumulative, start, n_bins[f], middle, k) - _mass_below(
+                middle = (cut - grid_lower[f]) * scale
+            for k in range(n_classes):
+                part[k] = 0.0
+                if mass[f, k] > 0.0:
+                    inside = _mass_below(cumulative, start, n_bins[f], middle, k) - _mass_below(
                         cumulative, start, n_bins[f], low, k
                     )
-            else:
-                n_unused = n_categories[f] - n_dropped - n_used[f]
-                slot = nth_unused(
-                    is_used,
-                    category_offset[f] + n_dropped,
-                    category_offset[f] + n_categories[f],
-                    int(draw * n_unused),
-                )
-                cut = float(slot - category_offset[f])
-                for k in range(n_classes):
-                    part[k] = cumulative[start + int(cut), k]
-            for k in range(n_classes):
-                part[k] = part[k] * whole_mass[k] / mass[f, k] if mass[f, k] > 0.0 else 0.0
-            gain = _information_gain(whole_mass, part, rest)
-            if candidate == 0 or gain > gains[f]:
+                    part[k] = inside * whole[k] / mass[f, k]
+            gain = _information_gain(whole, part, rest)
+            if gain > gains[f]:
                 gains[f] = gain
                 cuts[f] = cut
         gains[f] = gains[f] ** sharpness
@@ -332,16 +289,31 @@ def draw_guided_split(
     if total_gain <= 0.0 or uniform(key, 0) < exploration:
         chosen = int(uniform(key, 1) * n_open)
         for f in range(n_features):
-            if is_open[f]:
+            if gains[f] >= 0.0:
                 if chosen == 0:
                     return f, cuts[f]
                 chosen -= 1
     target = uniform(key, 1) * total_gain
     last = NO_SPLIT
     for f in range(n_features):
-        if is_open[f] and gains[f] > 0.0:
+        if gains[f] > 0.0:
             last = f
             target -= gains[f]
             if target < 0.0:
                 break
     return last, cuts[last]
+
+
+@njit(cache=True, nogil=True)
+def guided_scratch(n_features, n_classes):
+    """Return the arrays that :func:`draw_guided_split` works in."""
+    return (
+        np.empty((n_features, n_classes)),
+        np.empty((n_features, n_classes)),
+        np.empty(n_features),
+        np.empty(n_features),
+        np.empty(n_classes),
+        np.empty(n_classes),
+        np.empty(n_classes),
+        np.empty(n_classes),
+    )

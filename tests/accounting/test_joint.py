@@ -31,6 +31,16 @@ GUIDED = {
     "guide_share": 0.05,
     "leaf_share": 0.35,
 }
+STACKED = {
+    "structure_touches": 120,
+    "leaf_touches": 20,
+    "guide_touches": 14,
+    "stack_touches": 1,
+    "structure_share": 0.45,
+    "guide_share": 0.28,
+    "leaf_share": 0.22,
+    "stack_share": 0.05,
+}
 
 # groups, epsilon, mu, sigma, margin, sigma_leaf, sigma_guide; delta is 1e-6
 REFERENCE_TABLE = [
@@ -52,10 +62,12 @@ def touches_and_noise(groups, noise):
         "structure_touches": groups["structure_touches"],
         "leaf_touches": groups["leaf_touches"],
         "guide_touches": groups.get("guide_touches", 0),
+        "stack_touches": groups.get("stack_touches", 0),
         "sigma": noise.sigma,
         "margin": noise.margin,
         "sigma_leaf": noise.sigma_leaf,
         "sigma_guide": noise.sigma_guide,
+        "sigma_stack": noise.sigma_stack,
     }
 
 
@@ -89,6 +101,7 @@ def composed_loss(groups, noise, n_steps, *, is_added, interval):
     for touches, sigma in (
         (n_gaussian, noise.sigma),
         (groups.get("guide_touches", 0), noise.sigma_guide),
+        (groups.get("stack_touches", 0), noise.sigma_stack),
     ):
         if touches:
             loss = loss.compose(
@@ -114,7 +127,7 @@ def composed_loss(groups, noise, n_steps, *, is_added, interval):
     return loss
 
 
-@pytest.mark.parametrize("groups", [PLAIN, GUIDED])
+@pytest.mark.parametrize("groups", [PLAIN, GUIDED, STACKED])
 @pytest.mark.parametrize("epsilon", [1, 8])
 def test_every_fixed_pattern_stays_within_delta_by_dp_accounting(groups, epsilon):
     noise = calibrate_joint(epsilon, 1e-6, **groups)
@@ -126,22 +139,25 @@ def test_every_fixed_pattern_stays_within_delta_by_dp_accounting(groups, epsilon
             assert loss.get_delta_for_epsilon(epsilon) <= 1e-6
 
 
-def test_the_purely_gaussian_pattern_uses_all_of_its_part_of_delta():
-    noise = calibrate_joint(1, 1e-6, **GUIDED)
-    loss = composed_loss(GUIDED, noise, 0, is_added=True, interval=2e-4)
+@pytest.mark.parametrize("groups", [GUIDED, STACKED])
+def test_the_purely_gaussian_pattern_uses_all_of_its_part_of_delta(groups):
+    noise = calibrate_joint(1, 1e-6, **groups)
+    loss = composed_loss(groups, noise, 0, is_added=True, interval=2e-4)
     assert loss.get_delta_for_epsilon(1) == pytest.approx(0.6e-6, rel=0.01)
 
 
 def test_a_simulated_pair_of_neighbours_shows_no_more_than_the_guarantee():
-    # Two trees of one node each, one class, one guide cell; all counts 3 against 4. Counts outcomes
+    # Two trees of one node each, one class, one guide cell, a stack; all counts 3 against 4. Counts outcomes
     # by their exact log-likelihood ratio, so the estimate of delta is unbiased.
     groups = {
         "structure_touches": 2,
         "leaf_touches": 2,
         "guide_touches": 1,
+        "stack_touches": 1,
         "structure_share": 0.5,
-        "leaf_share": 0.3,
+        "leaf_share": 0.2,
         "guide_share": 0.2,
+        "stack_share": 0.1,
     }
     epsilon, delta = 0.5, 0.05
     noise = calibrate_joint(epsilon, delta, **groups)
@@ -151,12 +167,13 @@ def test_a_simulated_pair_of_neighbours_shows_no_more_than_the_guarantee():
     answers = generator.normal(0, noise.sigma, (n_draws, 2)) + 3 + record > noise.threshold
     leaves = generator.normal(0, noise.sigma_leaf, (n_draws, 2)) + record
     guide = generator.normal(0, noise.sigma_guide, n_draws) + record
+    stack = generator.normal(0, noise.sigma_stack, n_draws) + record
     z_with, z_without = ((c - noise.threshold) / noise.sigma for c in (4, 3))
     loss = np.where(
         answers, log_ndtr(z_with) - log_ndtr(z_without), log_ndtr(-z_with) - log_ndtr(-z_without)
     ).sum(axis=1)
     loss += ((leaves - 0.5) / noise.sigma_leaf**2).sum(axis=1)
-    loss += (guide - 0.5) / noise.sigma_guide**2
+    loss += (guide - 0.5) / noise.sigma_guide**2 + (stack - 0.5) / noise.sigma_stack**2
     seen = np.maximum(0, -np.expm1(epsilon - loss))
     estimate, error = seen.mean(), seen.std() / math.sqrt(n_draws)
     assert estimate - 4 * error > 0
@@ -180,23 +197,30 @@ def test_the_structure_alone_is_the_safe_calibration():
     m=st.integers(1, 500),
     k=st.integers(1, 80),
     d=st.integers(1, 40),
-    weights=st.tuples(*[st.floats(0.05, 1)] * 3),
+    weights=st.tuples(*[st.floats(0.05, 1)] * 4),
 )
 def test_shares_are_parts_of_the_squared_mu_and_delta_is_kept(epsilon, delta, m, k, d, weights):
-    structure, leaf, guide = (weight / sum(weights) for weight in weights)
+    structure, leaf, guide, stack = (weight / sum(weights) for weight in weights)
     groups = {
         "structure_touches": m,
         "leaf_touches": k,
         "guide_touches": d,
+        "stack_touches": 1,
         "structure_share": structure,
         "leaf_share": leaf,
         "guide_share": guide,
+        "stack_share": stack,
     }
     noise = calibrate_joint(epsilon, delta, **groups)
-    squares = [m / noise.sigma**2, k / noise.sigma_leaf**2, d / noise.sigma_guide**2]
+    squares = [
+        m / noise.sigma**2,
+        k / noise.sigma_leaf**2,
+        d / noise.sigma_guide**2,
+        1 / noise.sigma_stack**2,
+    ]
     assert sum(squares) == pytest.approx(noise.mu_total**2, rel=1e-12)
     assert squares == pytest.approx(
-        [share * noise.mu_total**2 for share in (structure, leaf, guide)], rel=1e-9
+        [share * noise.mu_total**2 for share in (structure, leaf, guide, stack)], rel=1e-9
     )
     arguments = touches_and_noise(groups, noise)
     assert get_delta_joint_safe(epsilon, **arguments) <= delta
@@ -213,7 +237,7 @@ def test_shares_are_parts_of_the_squared_mu_and_delta_is_kept(epsilon, delta, m,
         ({"structure_touches": 0}, "structure_touches must be at least 1, got 0"),
         ({"leaf_touches": 2.5}, r"leaf_touches must be an integer, got 2\.5"),
         ({"leaf_share": -0.1}, r"leaf_share must be finite and not negative, got -0\.1"),
-        ({"leaf_share": 0.3}, r"must add up to 1, got 0\.75 \+ 0\.3 \+ 0 = 1\.05"),
+        ({"leaf_share": 0.3}, r"must add up to 1, got 0\.75 \+ 0\.3 \+ 0 \+ 0 = 1\.05"),
         ({"guide_touches": 4}, "guide_touches and guide_share must be both zero or both positive"),
         ({"structure_share": math.nan}, "structure_share must be a number, got nan"),
     ],

@@ -33,6 +33,16 @@ GUIDED = {
     "guide_share": 0.05,
     "leaf_share": 0.35,
 }
+STACKED = {
+    "structure_touches": 120,
+    "leaf_touches": 20,
+    "guide_touches": 14,
+    "stack_touches": 1,
+    "structure_share": 0.45,
+    "guide_share": 0.28,
+    "leaf_share": 0.22,
+    "stack_share": 0.05,
+}
 PLAIN = {
     "structure_touches": 210,
     "leaf_touches": 30,
@@ -52,6 +62,8 @@ def arguments_of(groups, noise, factor=1.0):
         "gumbel_scale_leaf": noise.gumbel_scale_leaf * factor,
         "guide_touches": groups.get("guide_touches", 0),
         "sigma_guide": noise.sigma_guide * factor,
+        "stack_touches": groups.get("stack_touches", 0),
+        "sigma_stack": noise.sigma_stack * factor,
     }
 
 
@@ -93,7 +105,7 @@ def test_small_cases_equal_a_full_enumeration(epsilon, m, sigma, margin, is_adde
 
     exact = best(1.0, 1.0, m)
     mechanism = tight._checked_mechanism(
-        m, sigma, margin, 0, math.inf, math.inf, 0, math.inf, "answers", 3000
+        m, sigma, margin, 0, math.inf, math.inf, 0, math.inf, 0, math.inf, "answers", 3000
     )
     found = tight._delta_in_one_direction(epsilon, mechanism, is_added=is_added)
     assert exact <= found <= exact * (1 + 1e-4) + 1e-12
@@ -161,11 +173,14 @@ def test_adversaries_reach_what_the_bound_says():
     assert low <= high <= low * 1.03
 
 
-@pytest.mark.parametrize("shares", [(1.0, 0.0, 0.0), (0.5, 0.5, 0.0), (0.4, 0.3, 0.3)])
+@pytest.mark.parametrize(
+    "shares",
+    [(1.0, 0.0, 0.0, 0.0), (0.5, 0.5, 0.0, 0.0), (0.4, 0.3, 0.3, 0.0), (0.4, 0.2, 0.3, 0.1)],
+)
 def test_without_floor_steps_noisy_counts_compose_as_gaussians(shares):
     # The margin makes steps over the floor negligible (below 1e-20).
     mu, m = 0.8, 5
-    structure, leaf, guide = shares
+    structure, leaf, guide, stack = shares
     found = get_delta_tight(
         1.0,
         structure_touches=m,
@@ -175,6 +190,8 @@ def test_without_floor_steps_noisy_counts_compose_as_gaussians(shares):
         sigma_leaf=1 / (mu * math.sqrt(leaf)) if leaf else math.inf,
         guide_touches=int(guide > 0),
         sigma_guide=1 / (mu * math.sqrt(guide)) if guide else math.inf,
+        stack_touches=int(stack > 0),
+        sigma_stack=1 / (mu * math.sqrt(stack)) if stack else math.inf,
         released="noisy counts",
         points_per_mu=800,
     )
@@ -298,7 +315,7 @@ def test_answers_tell_less_than_noisy_counts_and_both_less_than_safe(epsilon, de
 
 
 @pytest.mark.parametrize("epsilon", [1, 8])
-@pytest.mark.parametrize("groups", [PLAIN, GUIDED])
+@pytest.mark.parametrize("groups", [PLAIN, GUIDED, STACKED])
 def test_no_adversary_exceeds_delta_under_safe_even_with_noisy_counts(groups, epsilon):
     noise = calibrate_joint(epsilon, 1e-6, **groups)
     for released in ("answers", "noisy counts"):
@@ -470,7 +487,18 @@ def test_removal_decides_where_a_single_query_has_a_large_epsilon():
     groups = {"structure_touches": 1, "leaf_touches": 0, "structure_share": 1.0, "leaf_share": 0.0}
     noise = calibrate_tight(6.0, 0.01, **groups)
     mechanism = tight._checked_mechanism(
-        1, noise.sigma, noise.margin, 0, math.inf, math.inf, 0, math.inf, "answers", 200
+        1,
+        noise.sigma,
+        noise.margin,
+        0,
+        math.inf,
+        math.inf,
+        0,
+        math.inf,
+        0,
+        math.inf,
+        "answers",
+        200,
     )
     added, removed = (
         tight._delta_in_one_direction(6.0, mechanism, is_added=way) for way in (True, False)

@@ -1,10 +1,12 @@
-"""Structure, leaf counts and guide histograms as one Gaussian-type release.
+"""Structure, leaf counts, guide histograms and stacking as one Gaussian-type release.
 
 Symbols as in :mod:`lumberjack.accounting.sparse_threshold`. A record touches ``structure_touches``
-threshold queries, ``leaf_touches`` leaf counts (one a tree) and ``guide_touches`` histogram cells
-(one a feature). Their Gaussian parts compose, also adaptively, to
+threshold queries, ``leaf_touches`` leaf counts (one a tree), ``guide_touches`` histogram cells
+(one a feature) and ``stack_touches`` vectors of unit L2 sensitivity, released last. Their Gaussian
+parts compose, also adaptively, to
 
-    mu_total^2 = structure_touches/sigma^2 + leaf_touches/sigma_leaf^2 + guide_touches/sigma_guide^2
+    mu_total^2 = structure_touches/sigma^2 + leaf_touches/sigma_leaf^2
+                 + guide_touches/sigma_guide^2 + stack_touches/sigma_stack^2
 
 and each group owns a share of mu_total^2. The whole delta for the structure and for the composition
 at once would not be sound: histograms that are released first let the structure queries adapt.
@@ -50,6 +52,9 @@ class JointNoise:
     gumbel_scale_leaf : float, default=inf
         Scale of the Gumbel noise of leaves that vote; finite only where the accounting covers
         them, and then in place of ``sigma_leaf``.
+    sigma_stack : float, default=inf
+        Standard deviation of the noise of the stacking vectors, per unit of L2 sensitivity; infinite
+        without stacking.
     """
 
     mu_total: float
@@ -58,6 +63,7 @@ class JointNoise:
     sigma_leaf: float
     sigma_guide: float
     gumbel_scale_leaf: float = math.inf
+    sigma_stack: float = math.inf
 
     @property
     def threshold(self) -> float:
@@ -84,9 +90,11 @@ def get_noise(
     structure_touches: int,
     leaf_touches: int,
     guide_touches: int = 0,
+    stack_touches: int = 0,
     structure_share: float,
     leaf_share: float,
     guide_share: float = 0.0,
+    stack_share: float = 0.0,
 ) -> JointNoise:
     """Return the noise of each group from the total mu, the ratio margin/sigma and the shares.
 
@@ -98,9 +106,10 @@ def get_noise(
         margin/sigma of the threshold queries, not negative.
     structure_touches : int
         Threshold queries in which one record can be counted, at least 1.
-    leaf_touches, guide_touches : int
-        Leaf counts and histogram cells in which one record is counted; 0 where there is none.
-    structure_share, leaf_share, guide_share : float
+    leaf_touches, guide_touches, stack_touches : int
+        Leaf counts and histogram cells in which one record is counted, and stacking vectors; 0 where
+        there is none.
+    structure_share, leaf_share, guide_share, stack_share : float
         Parts of mu_total^2; they add up to 1.
 
     Returns
@@ -118,11 +127,13 @@ def get_noise(
     structure_share = check_positive("structure_share", structure_share)
     k, leaf_share = _check_group("leaf", leaf_touches, leaf_share)
     d, guide_share = _check_group("guide", guide_touches, guide_share)
-    total = structure_share + leaf_share + guide_share
+    n_stack, stack_share = _check_group("stack", stack_touches, stack_share)
+    shares = (structure_share, leaf_share, guide_share, stack_share)
+    total = sum(shares)
     if abs(total - 1) > 1e-9:
         raise ValueError(
-            "structure_share, leaf_share and guide_share must add up to 1,"
-            f" got {structure_share:g} + {leaf_share:g} + {guide_share:g} = {total:g}."
+            "structure_share, leaf_share, guide_share and stack_share must add up to 1,"
+            f" got {' + '.join(f'{share:g}' for share in shares)} = {total:g}."
         )
 
     def sigma_of(touches: int, share: float) -> float:
@@ -135,6 +146,7 @@ def get_noise(
         margin=sigma * ratio,
         sigma_leaf=sigma_of(k, leaf_share),
         sigma_guide=sigma_of(d, guide_share),
+        sigma_stack=sigma_of(n_stack, stack_share),
     )
 
 
@@ -148,6 +160,8 @@ def get_delta_joint_safe_parts(
     sigma_leaf: float = math.inf,
     guide_touches: int = 0,
     sigma_guide: float = math.inf,
+    stack_touches: int = 0,
+    sigma_stack: float = math.inf,
 ) -> SummedDelta:
     """Return both parts of the ``safe`` delta of a joint release.
 
@@ -159,9 +173,9 @@ def get_delta_joint_safe_parts(
         Threshold queries in which one record can be counted, at least 1.
     sigma, margin : float
         Noise of the threshold queries.
-    leaf_touches, guide_touches : int, default=0
-        Leaf counts and histogram cells in which one record is counted.
-    sigma_leaf, sigma_guide : float, default=inf
+    leaf_touches, guide_touches, stack_touches : int, default=0
+        Leaf counts and histogram cells in which one record is counted, and stacking vectors.
+    sigma_leaf, sigma_guide, sigma_stack : float, default=inf
         Standard deviations of their noise; infinite where nothing is released.
 
     Returns
@@ -174,7 +188,9 @@ def get_delta_joint_safe_parts(
         If an argument is out of range.
     """
     mu_extra = math.hypot(
-        _mu_of("leaf", leaf_touches, sigma_leaf), _mu_of("guide", guide_touches, sigma_guide)
+        _mu_of("leaf", leaf_touches, sigma_leaf),
+        _mu_of("guide", guide_touches, sigma_guide),
+        _mu_of("stack", stack_touches, sigma_stack),
     )
     return get_delta_safe_parts(epsilon, structure_touches, sigma, margin, mu_extra)
 
@@ -189,6 +205,8 @@ def get_delta_joint_safe(
     sigma_leaf: float = math.inf,
     guide_touches: int = 0,
     sigma_guide: float = math.inf,
+    stack_touches: int = 0,
+    sigma_stack: float = math.inf,
 ) -> float:
     """Return the ``safe`` delta of a joint release.
 
@@ -200,9 +218,9 @@ def get_delta_joint_safe(
         Threshold queries in which one record can be counted, at least 1.
     sigma, margin : float
         Noise of the threshold queries.
-    leaf_touches, guide_touches : int, default=0
-        Leaf counts and histogram cells in which one record is counted.
-    sigma_leaf, sigma_guide : float, default=inf
+    leaf_touches, guide_touches, stack_touches : int, default=0
+        Leaf counts and histogram cells in which one record is counted, and stacking vectors.
+    sigma_leaf, sigma_guide, sigma_stack : float, default=inf
         Standard deviations of their noise; infinite where nothing is released.
 
     Returns
@@ -224,6 +242,8 @@ def get_delta_joint_safe(
         sigma_leaf=sigma_leaf,
         guide_touches=guide_touches,
         sigma_guide=sigma_guide,
+        stack_touches=stack_touches,
+        sigma_stack=sigma_stack,
     )
     return min(1.0, parts.delta)
 
@@ -243,9 +263,11 @@ def calibrate_joint(
     structure_touches: int,
     leaf_touches: int,
     guide_touches: int = 0,
+    stack_touches: int = 0,
     structure_share: float,
     leaf_share: float,
     guide_share: float = 0.0,
+    stack_share: float = 0.0,
 ) -> JointNoise:
     """Return the noise of a joint release that ``safe`` gives (epsilon, delta).
 
@@ -257,9 +279,10 @@ def calibrate_joint(
         In (0, 1); 0.6 of it covers the Gaussian part and 0.4 the steps over the floor.
     structure_touches : int
         Threshold queries in which one record can be counted, at least 1.
-    leaf_touches, guide_touches : int
-        Leaf counts and histogram cells in which one record is counted; 0 where there is none.
-    structure_share, leaf_share, guide_share : float
+    leaf_touches, guide_touches, stack_touches : int
+        Leaf counts and histogram cells in which one record is counted, and stacking vectors; 0 where
+        there is none.
+    structure_share, leaf_share, guide_share, stack_share : float
         Parts of mu_total^2; they add up to 1.
 
     Returns
@@ -284,9 +307,11 @@ def calibrate_joint(
             structure_touches=structure_touches,
             leaf_touches=leaf_touches,
             guide_touches=guide_touches,
+            stack_touches=stack_touches,
             structure_share=structure_share,
             leaf_share=leaf_share,
             guide_share=guide_share,
+            stack_share=stack_share,
         )
         reached = get_delta_joint_safe(
             epsilon,
@@ -297,6 +322,8 @@ def calibrate_joint(
             sigma_leaf=noise.sigma_leaf,
             guide_touches=guide_touches,
             sigma_guide=noise.sigma_guide,
+            stack_touches=stack_touches,
+            sigma_stack=noise.sigma_stack,
         )
         if reached <= delta:
             return noise

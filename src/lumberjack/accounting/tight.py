@@ -17,8 +17,9 @@ U(x) = G(epsilon - x, mu_leaf). (Leaves of the exponential mechanism are steps o
 where l is the log-likelihood ratio of an answer for counts c and c + 1, and the floor query asks
 for a count that goes from the largest rejected one to the smallest not rejected: when the record is
 added (P has it) it gives ``q + p U(x + log p)`` with q = 1 - p, when it is removed
-``U(x - log p)``. Guide histograms, released first, average U over N(mu_guide^2/2, mu_guide^2). The
-order covers interleaved releases as long as no threshold query depends on a leaf count.
+``U(x - log p)``. Guide histograms, released first, average U over N(mu_guide^2/2, mu_guide^2). What
+stacking releases at the very end may depend on the leaf counts and adds to the square of mu_leaf. The
+order covers interleaved releases as long as no threshold query depends on a leaf count or on the stack.
 
 Rigour. In u = exp(-x), the likelihood ratio dQ/dP, U is convex and non-increasing with U = 1 at
 u = 0: so it is for the last step, and each step scales u, averages and takes the larger. Hence the
@@ -238,7 +239,7 @@ class _Mechanism:
     sigma: float
     margin: float
     n_leaves: int
-    mu_leaf: float
+    mu_leaf: float  # of all Gaussian releases after the last threshold query
     gumbel_scale_leaf: float
     mu_guide: float
     released: Released
@@ -333,6 +334,8 @@ def _checked_mechanism(
     gumbel_scale_leaf: float,
     guide_touches: int,
     sigma_guide: float,
+    stack_touches: int,
+    sigma_stack: float,
     released: Released,
     points_per_mu: int,
 ) -> _Mechanism:
@@ -350,7 +353,10 @@ def _checked_mechanism(
         sigma=check_positive("sigma", sigma),
         margin=check_non_negative("margin", margin),
         n_leaves=n_leaves,
-        mu_leaf=0.0 if has_votes else _mu_of("leaf", leaf_touches, sigma_leaf),
+        mu_leaf=math.hypot(
+            0.0 if has_votes else _mu_of("leaf", leaf_touches, sigma_leaf),
+            _mu_of("stack", stack_touches, sigma_stack),
+        ),
         gumbel_scale_leaf=(
             check_positive("gumbel_scale_leaf", gumbel_scale_leaf) if has_votes else math.inf
         ),
@@ -382,6 +388,8 @@ def get_delta_tight(
     gumbel_scale_leaf: float = math.inf,
     guide_touches: int = 0,
     sigma_guide: float = math.inf,
+    stack_touches: int = 0,
+    sigma_stack: float = math.inf,
     released: Released = "answers",
     points_per_mu: int = 200,
 ) -> float:
@@ -398,7 +406,9 @@ def get_delta_tight(
     leaf_touches, guide_touches : int, default=0
         Leaves (released after all threshold queries) and histogram cells (before or after) in
         which one record is counted.
-    sigma_leaf, sigma_guide : float, default=inf
+    stack_touches : int, default=0
+        Vectors of unit L2 sensitivity that are released last.
+    sigma_leaf, sigma_guide, sigma_stack : float, default=inf
         Standard deviations of their Gaussian noise; infinite where nothing is released.
     gumbel_scale_leaf : float, default=inf
         Scale of the Gumbel noise where a leaf releases a vote (exponential mechanism) instead of
@@ -428,6 +438,8 @@ def get_delta_tight(
         gumbel_scale_leaf,
         guide_touches,
         sigma_guide,
+        stack_touches,
+        sigma_stack,
         released,
         points_per_mu,
     )
@@ -446,6 +458,8 @@ def get_epsilon_tight(
     gumbel_scale_leaf: float = math.inf,
     guide_touches: int = 0,
     sigma_guide: float = math.inf,
+    stack_touches: int = 0,
+    sigma_stack: float = math.inf,
     released: Released = "answers",
     points_per_mu: int = 200,
 ) -> float:
@@ -459,9 +473,9 @@ def get_epsilon_tight(
         Threshold queries in which one record can be counted, at least 1.
     sigma, margin : float
         Noise of the threshold queries.
-    leaf_touches, guide_touches : int, default=0
-        Leaves and histogram cells in which one record is counted.
-    sigma_leaf, gumbel_scale_leaf, sigma_guide : float, default=inf
+    leaf_touches, guide_touches, stack_touches : int, default=0
+        Leaves and histogram cells in which one record is counted, and stacking vectors.
+    sigma_leaf, gumbel_scale_leaf, sigma_guide, sigma_stack : float, default=inf
         Their noise; infinite where nothing is released.
     released : {"answers", "noisy counts"}, default="answers"
         What leaves a threshold query.
@@ -489,6 +503,8 @@ def get_epsilon_tight(
         gumbel_scale_leaf,
         guide_touches,
         sigma_guide,
+        stack_touches,
+        sigma_stack,
         released,
         points_per_mu,
     )
@@ -514,9 +530,11 @@ def calibrate_tight(
     structure_touches: int,
     leaf_touches: int,
     guide_touches: int = 0,
+    stack_touches: int = 0,
     structure_share: float,
     leaf_share: float,
     guide_share: float = 0.0,
+    stack_share: float = 0.0,
     leaf_mechanism: Literal["gaussian", "exponential"] = "gaussian",
     points_per_mu: int = 200,
 ) -> JointNoise:
@@ -533,9 +551,10 @@ def calibrate_tight(
         In (0, 1).
     structure_touches : int
         Threshold queries in which one record can be counted, at least 1.
-    leaf_touches, guide_touches : int
-        Leaves and histogram cells in which one record is counted; 0 where there is none.
-    structure_share, leaf_share, guide_share : float
+    leaf_touches, guide_touches, stack_touches : int
+        Leaves and histogram cells in which one record is counted, and stacking vectors; 0 where there
+        is none.
+    structure_share, leaf_share, guide_share, stack_share : float
         Parts of mu_total^2; they add up to 1.
     leaf_mechanism : {"gaussian", "exponential"}, default="gaussian"
         Noisy class counts, or a vote by the exponential mechanism with the same zCDP.
@@ -560,8 +579,8 @@ def calibrate_tight(
     return _calibrate(
         check_epsilon(epsilon),
         _check_reach(delta),
-        (structure_touches, leaf_touches, guide_touches),
-        (structure_share, leaf_share, guide_share),
+        (structure_touches, leaf_touches, guide_touches, stack_touches),
+        (structure_share, leaf_share, guide_share, stack_share),
         leaf_mechanism,
         check_count("points_per_mu", points_per_mu, minimum=10),
     )
@@ -571,8 +590,8 @@ def calibrate_tight(
 def _calibrate(
     epsilon: float,
     delta: float,
-    touches: tuple[int, int, int],
-    shares: tuple[float, float, float],
+    touches: tuple[int, int, int, int],
+    shares: tuple[float, float, float, float],
     leaf_mechanism: str,
     points_per_mu: int,
 ) -> JointNoise:
@@ -582,9 +601,11 @@ def _calibrate(
         structure_touches=touches[0],
         leaf_touches=touches[1],
         guide_touches=touches[2],
+        stack_touches=touches[3],
         structure_share=shares[0],
         leaf_share=shares[1],
         guide_share=shares[2],
+        stack_share=shares[3],
     )
 
     def scaled(factor: float) -> JointNoise:
@@ -596,6 +617,7 @@ def _calibrate(
             margin=safe.margin * factor,
             sigma_leaf=safe.sigma_leaf * factor if is_gaussian else math.inf,
             sigma_guide=safe.sigma_guide * factor,
+            sigma_stack=safe.sigma_stack * factor,
             gumbel_scale_leaf=math.inf if is_gaussian else safe.sigma_leaf / 2 * factor,
         )
 
@@ -610,6 +632,8 @@ def _calibrate(
             noise.gumbel_scale_leaf,
             touches[2],
             noise.sigma_guide,
+            touches[3],
+            noise.sigma_stack,
             "answers",
             fineness,
         )

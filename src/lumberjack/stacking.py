@@ -1,0 +1,335 @@
+"""Stacking: a multinomial logistic model over the forest and the evidence of single features.
+
+What a forest of few noisy leaves cannot say, that many features each speak a little for a class, the
+guide's evidence says already. The model has one weight for the forest's log class shares, one for the
+evidence of each feature and an intercept per class; it is fitted by one Newton step from a fixed start, on
+two noisy sums over the training rows (Wolpert 1992 for stacking).
+
+Sensitivity. A record is described by a matrix Phi (classes x weights) whose columns are centred over
+classes and which is scaled down to a Frobenius norm of at most B. It depends on this record alone and on what was
+released: the record's own count is taken out of the noisy counts of its leaves, so that the forest is
+judged as on a new record. With q the model's class probabilities and e_y the label's unit vector, one
+record adds
+
+- Phi^T (e_y - q) to the gradient, of L2 norm at most sqrt(2) B, as ``|e_y - q| <= sqrt(2)``;
+- Phi^T (diag q - q q^T) Phi to the Hessian, of Frobenius norm at most B^2 / 2, as no eigenvalue of
+  ``diag q - q q^T`` exceeds ``max_k 2 q_k (1 - q_k) <= 1/2`` (Gershgorin).
+
+Each is divided by sqrt(2) times its bound, so that both together are one vector of unit sensitivity under
+adding or removing a record, released by the Gaussian mechanism (Lemma 14). A symmetric matrix counts as the
+vector of its diagonal and sqrt(2) times what is above it, whose norm is the Frobenius norm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+
+from lumberjack.guide import Guide
+
+_BOUND = 2.0
+_LEAST_SHARE = 0.02
+_START_FOREST = 1.0
+_START_EVIDENCE = 0.2
+_RIDGE = 2.0
+"""In units of the Hessian's noise times the root of the number of weights."""
+
+
+@njit(cache=True, nogil=True)
+def add_left_out_shares(total, released, leaf_of_row, labels, is_vote):
+    """Add what a tree says of each training row when the row's own count is taken out.
+
+    Parameters
+    ----------
+    total : ndarray of float64, shape (n_rows, n_classes)
+        Is added to: class shares, or 1 for the class with the largest count.
+    released : ndarray of float64, shape (n_nodes, n_classes)
+        Noisy class counts of the leaves.
+    leaf_of_row : ndarray of int32, shape (n_rows,)
+        The leaf of each row.
+    labels : ndarray of int64, shape (n_rows,)
+        Class codes.
+    is_vote : bool
+        Whether a leaf votes for one class.
+    """
+    n_rows, n_classes = total.shape
+    counts = np.empty(n_classes)
+    for i in range(n_rows):
+        for k in range(n_classes):
+            counts[k] = released[leaf_of_row[i], k]
+        counts[labels[i]] -= 1.0
+        if is_vote:
+            total[i, counts.argmax()] += 1.0
+            continue
+        whole = 0.0
+        for k in range(n_classes):
+            counts[k] = max(counts[k], 0.0)
+            whole += counts[k]
+        for k in range(n_classes):
+            total[i, k] += counts[k] / whole if whole > 0.0 else 1.0 / n_classes
+
+
+@njit(cache=True, nogil=True)
+def _describe(row, placed, shares, contrasts, tables, bound, phi):
+    """Fill Phi of one row: intercepts, log class shares of the forest, evidence of each feature.
+
+    All of it is scaled down to the bound, intercepts included, so that the most likely class stays.
+    """
+    first, n_bins, lower, upper, is_category, evidence = tables
+    n_classes = phi.shape[0]
+    n_intercepts = n_classes - 1
+    mean = 0.0
+    for k in range(n_classes):
+        for j in range(n_intercepts):
+            phi[k, j] = contrasts[j, k]
+        phi[k, n_intercepts] = math.log(max(shares[row, k], _LEAST_SHARE))
+        mean += phi[k, n_intercepts] / n_classes
+    for k in range(n_classes):
+        phi[k, n_intercepts] -= mean
+    for f in range(n_bins.shape[0]):
+        x = placed[row, f]
+        width = upper[f] - lower[f]
+        cell = int((x - lower[f]) / width * n_bins[f]) if width > 0.0 else 0
+        cell = min(max(cell, 0), n_bins[f] - 1)
+        # Between two categories lie those that the schema does not list.
+        is_seen = not is_category[f] or x == math.floor(x)
+        for k in range(n_classes):
+            phi[k, n_intercepts + 1 + f] = evidence[first[f] - f + cell, k] if is_seen else 0.0
+    square = 0.0
+    for k in range(n_classes):
+        for a in range(phi.shape[1]):
+            square += phi[k, a] * phi[k, a]
+    if square > bound * bound:
+        factor = bound / math.sqrt(square)
+        for k in range(n_classes):
+            for a in range(phi.shape[1]):
+                phi[k, a] *= factor
+
+
+@njit(cache=True, nogil=True)
+def _predict_row(phi, weights, q):
+    """Fill q with the softmax of the scores of one row."""
+    n_classes = phi.shape[0]
+    for k in range(n_classes):
+        q[k] = 0.0
+        for a in range(weights.shape[0]):
+            q[k] += phi[k, a] * weights[a]
+    largest = q.max()
+    whole = 0.0
+    for k in range(n_classes):
+        q[k] = math.exp(q[k] - largest)
+        whole += q[k]
+    for k in range(n_classes):
+        q[k] /= whole
+
+
+@njit(cache=True, nogil=True)
+def _predict(placed, shares, contrasts, tables, weights, bound):
+    n_rows, n_classes = shares.shape
+    phi = np.empty((n_classes, weights.shape[0]))
+    probabilities = np.empty((n_rows, n_classes))
+    for i in range(n_rows):
+        _describe(i, placed, shares, contrasts, tables, bound, phi)
+        _predict_row(phi, weights, probabilities[i])
+    return probabilities
+
+
+@njit(cache=True, nogil=True)
+def sum_derivatives(placed, labels, shares, contrasts, tables, weights, bound):
+    """Return gradient and Hessian of the log likelihood and its negative. NOT private.
+
+    Parameters
+    ----------
+    placed : ndarray of float64, shape (n_rows, n_features)
+        Rows on the scale of the guide.
+    labels : ndarray of int64, shape (n_rows,)
+        Class codes.
+    shares : ndarray of float64, shape (n_rows, n_classes)
+        Class shares of the forest, the row's own count taken out.
+    contrasts : ndarray of float64, shape (n_classes - 1, n_classes)
+        Columns of the intercepts.
+    tables : tuple
+        ``first, n_bins, lower, upper, is_category, evidence`` of the guide.
+    weights : ndarray of float64, shape (n_weights,)
+        Where to take the derivatives.
+    bound : float
+        Largest Frobenius norm of a record's matrix.
+
+    Returns
+    -------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+    """
+    n_rows, n_classes = shares.shape
+    n_weights = weights.shape[0]
+    phi = np.empty((n_classes, n_weights))
+    q = np.empty(n_classes)
+    mean = np.empty(n_weights)
+    gradient = np.zeros(n_weights)
+    hessian = np.zeros((n_weights, n_weights))
+    for i in range(n_rows):
+        _describe(i, placed, shares, contrasts, tables, bound, phi)
+        _predict_row(phi, weights, q)
+        mean[:] = 0.0
+        for k in range(n_classes):
+            for a in range(n_weights):
+                mean[a] += q[k] * phi[k, a]
+        for a in range(n_weights):
+            gradient[a] += phi[labels[i], a] - mean[a]
+        for k in range(n_classes):
+            for a in range(n_weights):
+                left = q[k] * (phi[k, a] - mean[a])
+                for b in range(a, n_weights):
+                    hessian[a, b] += left * (phi[k, b] - mean[b])
+    for a in range(n_weights):
+        for b in range(a):
+            hessian[a, b] = hessian[b, a]
+    return gradient, hessian
+
+
+def _contrasts(n_classes: int) -> NDArray[np.float64]:
+    """Return orthogonal rows that span the differences between classes."""
+    return np.ascontiguousarray(helmert(n_classes) / math.sqrt(2.0))
+
+
+def _tables(guide: Guide) -> tuple[NDArray[Any], ...]:
+    return guide.first, guide.n_bins, guide.lower, guide.upper, guide.is_category, guide.evidence
+
+
+def sensitivities(bound: float) -> tuple[float, float]:
+    """Return sqrt(2) times what one record can change in the gradient and in the Hessian.
+
+    Parameters
+    ----------
+    bound : float
+        Largest Frobenius norm of a record's matrix.
+
+    Returns
+    -------
+    gradient : float
+        For the L2 norm.
+    hessian : float
+        For the Frobenius norm. Divided by these, both make one vector of unit sensitivity.
+    """
+    return math.sqrt(2.0) * math.sqrt(2.0) * bound, math.sqrt(2.0) * bound**2 / 2.0
+
+
+def add_noise(
+    gradient: NDArray[np.float64],
+    hessian: NDArray[np.float64],
+    sigma: float,
+    bound: float,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Release gradient and Hessian by the Gaussian mechanism, as one vector of unit sensitivity.
+
+    Parameters
+    ----------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+        Symmetric.
+    sigma : float
+        Standard deviation of the noise per unit of sensitivity.
+    bound : float
+        Largest Frobenius norm of a record's matrix.
+    generator : numpy.random.Generator
+        Source of noise.
+
+    Returns
+    -------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+        Symmetric; what is off the diagonal has noise smaller by sqrt(2).
+    """
+    size = len(gradient)
+    scale_gradient, scale_hessian = (sigma * scale for scale in sensitivities(bound))
+    noise = generator.normal(scale=scale_hessian, size=(size, size))
+    above = np.triu(noise, 1) / math.sqrt(2.0)
+    return (
+        gradient + generator.normal(scale=scale_gradient, size=size),
+        hessian + np.diag(np.diag(noise)) + above + above.T,
+    )
+
+
+def release_stack(
+    placed: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+    sigma: float,
+    generator: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Release the weights of the stacking model by the Gaussian mechanism (Lemma 14).
+
+    Parameters
+    ----------
+    placed : ndarray of float64, shape (n_rows, n_features)
+        Rows on the scale of the guide.
+    labels : ndarray of int64, shape (n_rows,)
+        Class codes.
+    shares : ndarray of float64, shape (n_rows, n_classes)
+        Class shares of the forest, the row's own count taken out (:func:`add_left_out_shares`).
+    guide : Guide
+        Released histograms.
+    sigma : float
+        Standard deviation of the noise per unit of sensitivity.
+    generator : numpy.random.Generator
+        Source of noise.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_classes + n_features,)
+        Intercept contrasts, the weight of the forest, a weight per feature.
+    """
+    n_classes = shares.shape[1]
+    weights = np.concatenate(
+        (
+            np.zeros(n_classes - 1),
+            [_START_FOREST],
+            np.full(len(guide.n_bins), _START_EVIDENCE),
+        )
+    )
+    size = len(weights)
+    gradient, hessian = sum_derivatives(
+        placed, labels, shares, _contrasts(n_classes), _tables(guide), weights, _BOUND
+    )
+    gradient, hessian = add_noise(gradient, hessian, sigma, _BOUND, generator)
+    # Noise gives flat directions any curvature; the ridge, on its scale, keeps them near the start.
+    ridge = _RIDGE * math.sqrt(size) * sensitivities(_BOUND)[1] * sigma
+    curvature, directions = np.linalg.eigh(hessian)
+    step = (directions.T @ gradient) / (np.maximum(curvature, 0.0) + ridge)
+    weights += directions @ step
+    # A step that turns the forest around has overshot: its shares were far too sure of themselves.
+    weights[n_classes - 1] = max(weights[n_classes - 1], 0.0)
+    return weights
+
+
+def predict_stacked(
+    placed: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the class probabilities of the stacking model.
+
+    Parameters
+    ----------
+    placed : ndarray of float64, shape (n_rows, n_features)
+        Rows on the scale of the guide.
+    shares : ndarray of float64, shape (n_rows, n_classes)
+        Class shares of the forest.
+    guide : Guide
+        Released histograms.
+    weights : ndarray of float64, shape (n_classes + n_features,)
+        As :func:`release_stack` gives them.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, n_classes)
+    """
+    return _predict(placed, shares, _contrasts(shares.shape[1]), _tables(guide), weights, _BOUND)

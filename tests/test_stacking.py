@@ -1,0 +1,234 @@
+"""Stacking: its derivatives, what one record changes in them, and its noise."""
+
+import numpy as np
+import pytest
+from scipy import optimize, special
+
+from lumberjack import (
+    CategoricalFeature,
+    FeatureSchema,
+    GuidedLumberjackClassifier,
+    NumericFeature,
+)
+from lumberjack.guide import release_guide
+from lumberjack.stacking import (
+    _contrasts,
+    _tables,
+    add_left_out_shares,
+    add_noise,
+    predict_stacked,
+    release_stack,
+    sensitivities,
+    sum_derivatives,
+)
+
+
+def schema_of(n_classes):
+    return FeatureSchema(
+        (
+            NumericFeature("x", -1, 3),
+            CategoricalFeature("c", ("a", "b", "d", "e")),
+            NumericFeature("constant", 5, 5),
+        ),
+        tuple(range(n_classes)),
+    )
+
+
+def rows_and_guide(n_classes, n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.uniform(-1, 3, n_rows), rng.integers(-1, 4, n_rows), np.full(n_rows, 5.0)]
+    )
+    y = rng.integers(0, n_classes, n_rows)
+    y[X[:, 0] > 1] = 0
+    y[X[:, 1] == 2] = n_classes - 1
+    shares = rng.dirichlet(np.ones(n_classes), n_rows)
+    guide = release_guide(np.asfortranarray(X), y, schema_of(n_classes), 2.0, rng)
+    return guide.place(X), y, shares, guide
+
+
+def log_likelihood(weights, placed, y, shares, guide, bound=np.inf):
+    """Sum over rows, from the definition: softmax of intercepts, forest and evidence."""
+    n_classes = shares.shape[1]
+    forest = np.log(np.maximum(shares, 0.02))
+    columns = [np.tile(row, (len(y), 1)) for row in _contrasts(n_classes)]
+    columns.append(forest - forest.mean(axis=1, keepdims=True))
+    start = 0
+    for j, n_cells in enumerate(guide.n_bins):
+        width = guide.upper[j] - guide.lower[j]
+        column = np.zeros((len(y), n_classes))
+        for i, x in enumerate(placed[:, j]):
+            if guide.is_category[j] and x != round(x):
+                continue  # a category that the schema does not list
+            cell = min(int((x - guide.lower[j]) / width * n_cells), n_cells - 1) if width else 0
+            column[i] = guide.evidence[start + cell]
+        columns.append(column)
+        start += n_cells
+    phi = np.stack(columns, axis=2)
+    norms = np.sqrt((phi**2).sum(axis=(1, 2)))
+    scores = phi @ weights * np.minimum(1, bound / norms)[:, None]
+    return special.log_softmax(scores, axis=1)[np.arange(len(y)), y].sum()
+
+
+@pytest.mark.parametrize("bound", [np.inf, 1.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_derivatives_are_those_of_the_log_likelihood(n_classes, bound):
+    placed, y, shares, guide = rows_and_guide(n_classes, n_rows=60)
+    weights = np.random.default_rng(1).normal(size=n_classes + 3)
+
+    def derivatives(at):
+        return sum_derivatives(placed, y, shares, _contrasts(n_classes), _tables(guide), at, np.inf)
+
+    gradient, hessian = derivatives(weights)
+    numeric = optimize.approx_fprime(weights, log_likelihood, 1e-6, placed, y, shares, guide)
+    assert gradient == pytest.approx(numeric, abs=1e-3)
+    for a in range(len(weights)):
+        step = np.zeros(len(weights))
+        step[a] = 1e-5
+        slope = (derivatives(weights + step)[0] - derivatives(weights - step)[0]) / 2e-5
+        assert -slope == pytest.approx(hessian[a], abs=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_one_record_changes_the_sums_by_no_more_than_their_sensitivity(n_classes):
+    # Adding a record adds its own term (sums are over records), so single records are all cases.
+    placed, _, shares, guide = rows_and_guide(n_classes)
+    rng = np.random.default_rng(2)
+    bound = 2.0
+    largest_gradient = largest_hessian = largest_together = 0.0
+    for i in range(len(placed)):
+        # Weights that make the model certain of a wrong class, or undecided between two.
+        weights = rng.normal(scale=rng.choice([0.0, 0.3, 3.0]), size=n_classes + 3)
+        for label in range(n_classes):
+            gradient, hessian = sum_derivatives(
+                placed[[i]], np.array([label]), shares[[i]], _contrasts(n_classes),
+                _tables(guide), weights, bound,
+            )  # fmt: skip
+            by_gradient, by_hessian = sensitivities(bound)
+            largest_gradient = max(largest_gradient, np.linalg.norm(gradient))
+            largest_hessian = max(largest_hessian, np.linalg.norm(hessian))
+            on_and_above = np.concatenate(
+                [np.diag(hessian), np.sqrt(2) * hessian[np.triu_indices(len(hessian), 1)]]
+            )
+            together = np.concatenate([gradient / by_gradient, on_and_above / by_hessian])
+            largest_together = max(largest_together, np.linalg.norm(together))
+    assert 0.3 * bound < largest_gradient <= np.sqrt(2) * bound * (1 + 1e-12)
+    assert 0.05 * bound**2 < largest_hessian <= bound**2 / 2 * (1 + 1e-12)
+    assert largest_together <= 1 + 1e-12
+
+
+def test_the_bounds_are_reached_by_a_record_between_two_classes():
+    # phi = B u (1, -1)/sqrt(2) for a unit vector u: q = (1/2, 1/2) gives the largest Hessian.
+    direction = np.array([0.6, 0.8])
+    phi = 2.0 * np.outer([1, -1], direction) / np.sqrt(2)
+    q = np.array([0.5, 0.5])
+    hessian = phi.T @ (np.diag(q) - np.outer(q, q)) @ phi
+    assert np.linalg.norm(hessian) * np.sqrt(2) == pytest.approx(sensitivities(2.0)[1])
+    # A model that is certain of the wrong class gives the largest gradient.
+    gradient = phi.T @ np.array([1.0, -1.0])
+    assert np.linalg.norm(gradient) * np.sqrt(2) == pytest.approx(sensitivities(2.0)[0])
+
+
+def test_sums_are_sums_over_records():
+    placed, y, shares, guide = rows_and_guide(3)
+    arguments = (_contrasts(3), _tables(guide), np.full(6, 0.3), 2.0)
+    whole = sum_derivatives(placed, y, shares, *arguments)
+    parts = [sum_derivatives(placed[[i]], y[[i]], shares[[i]], *arguments) for i in range(len(y))]
+    for position in (0, 1):
+        assert whole[position] == pytest.approx(sum(part[position] for part in parts), abs=1e-9)
+
+
+@pytest.mark.parametrize("is_vote", [False, True])
+def test_a_row_is_judged_by_its_leaf_without_the_row(is_vote):
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, 200)
+    leaf_of_row = rng.integers(0, 5, 200).astype(np.int32)
+    noise = rng.normal(scale=4.0, size=(5, 3))
+    counts = np.zeros((5, 3))
+    np.add.at(counts, (leaf_of_row, labels), 1.0)
+    total = np.zeros((200, 3))
+    add_left_out_shares(total, counts + noise, leaf_of_row, labels, is_vote)
+    for row in range(200):
+        without = np.zeros((5, 3))
+        others = np.arange(200) != row
+        np.add.at(without, (leaf_of_row[others], labels[others]), 1.0)
+        left = (without + noise)[leaf_of_row[row]]
+        if is_vote:
+            expected = np.eye(3)[left.argmax()]
+        else:
+            left = np.maximum(left, 0)
+            expected = left / left.sum() if left.sum() > 0 else np.full(3, 1 / 3)
+        assert total[row] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_noise_has_the_scale_of_the_sensitivity():
+    rng = np.random.default_rng(4)
+    size, sigma, bound = 4, 3.0, 2.0
+    draws = [
+        add_noise(np.zeros(size), np.zeros((size, size)), sigma, bound, rng) for _ in range(4000)
+    ]
+    gradients = np.array([gradient for gradient, _ in draws])
+    hessians = np.array([hessian for _, hessian in draws])
+    assert np.array_equal(hessians, hessians.transpose(0, 2, 1))
+    off_diagonal = ~np.eye(size, dtype=bool)
+    # One record adds at most sqrt(2) B and B^2 / 2, times sqrt(2) as there are two of them.
+    assert gradients.std() == pytest.approx(np.sqrt(2) * sigma * np.sqrt(2) * 2.0, rel=0.03)
+    diagonal = np.sqrt(2) * sigma * 2.0**2 / 2
+    assert hessians[:, ~off_diagonal].std() == pytest.approx(diagonal, rel=0.03)
+    assert hessians[:, off_diagonal].std() == pytest.approx(diagonal / np.sqrt(2), rel=0.03)
+    above = hessians[:, *np.triu_indices(size)]
+    assert np.abs(np.corrcoef(above.T) - np.eye(above.shape[1])).max() < 0.08
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_noise_the_step_raises_the_likelihood(n_classes):
+    placed, y, shares, guide = rows_and_guide(n_classes, n_rows=3000)
+    start = np.concatenate([np.zeros(n_classes - 1), [1.0], np.full(3, 0.2)])
+    weights = release_stack(placed, y, shares, guide, 1e-6, np.random.default_rng(0))
+    data = (placed, y, shares, guide, 2.0)
+    gained = log_likelihood(weights, *data)
+    assert gained > log_likelihood(start, *data) + 100
+    # Shares here are noise: the model stops listening to the forest and hears the features.
+    assert 0 <= weights[n_classes - 1] < 0.3
+    assert weights[n_classes] > 0.3
+    probabilities = predict_stacked(placed, shares, guide, weights)
+    assert probabilities.sum(axis=1) == pytest.approx(1)
+    assert np.log(probabilities[np.arange(len(y)), y]).sum() == pytest.approx(gained, rel=1e-9)
+
+
+def additive_table(n_rows, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n_rows, 12))
+    scores = np.stack([(X * np.cos(np.arange(12) + k)).sum(axis=1) for k in range(n_classes)], 1)
+    scores -= scores.mean(axis=0)
+    return X, (2 * scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("vote", ["soft", "hard"])
+def test_stacking_helps_where_many_features_speak_a_little(n_classes, vote):
+    X, y = additive_table(60_000, n_classes, 0)
+    new_X, new_y = additive_table(10_000, n_classes, 1)
+    accuracies = {
+        is_stacked: GuidedLumberjackClassifier(
+            4.0, bounds=(0, 1), classes=range(n_classes), is_stacked=is_stacked, vote=vote,
+            random_state=0, noise_seed=0,
+        ).fit(X, y).score(new_X, new_y)
+        for is_stacked in (True, False)
+    }  # fmt: skip
+    assert accuracies[True] > accuracies[False] + 0.002
+
+
+def test_stacking_does_no_harm_where_the_forest_knows_all():
+    # A chess board: no feature says anything by itself.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40_000, 2))
+    y = ((2 * X).astype(int).sum(axis=1)) % 2
+    stacked, plain = (
+        GuidedLumberjackClassifier(
+            4.0, bounds=(0, 1), classes=[0, 1], is_stacked=is_stacked, random_state=0, noise_seed=0
+        ).fit(X, y).score(X, y)
+        for is_stacked in (True, False)
+    )  # fmt: skip
+    assert stacked > 0.9
+    assert stacked > plain - 0.01
