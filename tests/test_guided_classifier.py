@@ -216,7 +216,7 @@ def test_categories_that_the_schema_does_not_list_say_nothing():
 
 
 # Two features of one class-by-value table each; the first tells the classes apart at 0.5, the
-# second says nothing: gains log 2 (at the best cut) and 0.
+# second says nothing: Gini gains 1/2 (at the best cut) and 0.
 def two_feature_guide(n_candidates=1, sharpness=1.0, exploration=0.0, path_weight=0.0):
     edges = np.linspace(0, 1, 5)
     telling = np.column_stack([np.minimum(edges, 0.5), np.maximum(edges - 0.5, 0)]) * 2000

@@ -313,7 +313,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
     n_candidates : int, default=3
         Random cuts that each feature tries at a node.
     sharpness : float, default=2.0
-        A feature is drawn with probability proportional to its gain to this power.
+        A feature is drawn with probability proportional to its Gini gain to this power.
     exploration : float, default=0.1
         Probability of drawing the feature uniformly instead, in [0, 1].
     path_weight : float, default=0.5

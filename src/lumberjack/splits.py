@@ -160,40 +160,10 @@ def _mass_below(cumulative, first, n_bins, position, k):
 
 
 @njit(cache=True, nogil=True)
-def _entropy(mass, total):
-    """Entropy of the class shares `mass` / `total`, in nats."""
-    if total <= 0.0:
-        return 0.0
-    entropy = 0.0
-    for k in range(mass.shape[0]):
-        if mass[k] > 0.0:
-            share = mass[k] / total
-            entropy -= share * math.log(share)
-    return entropy
-
-
-@njit(cache=True, nogil=True)
-def _information_gain(whole, part, rest):
-    """Information gain of cutting class masses `whole` into `part` and what remains, in nats."""
-    total = 0.0
-    inside = 0.0
-    for k in range(whole.shape[0]):
-        rest[k] = max(whole[k] - part[k], 0.0)
-        total += whole[k]
-        inside += part[k]
-    if total <= 0.0 or inside <= 0.0 or inside >= total:
-        return 0.0
-    gain = _entropy(whole, total)
-    gain -= inside / total * _entropy(part, inside)
-    gain -= (total - inside) / total * _entropy(rest, total - inside)
-    return max(gain, 0.0)
-
-
-@njit(cache=True, nogil=True)
 def draw_guided_split(key, lower, upper, guide, scratch):
     """Draw a split that released histograms favour.
 
-    Each feature that is still open proposes the best of a few random cuts by information gain;
+    Each feature that is still open proposes the best of a few random cuts by their decrease of Gini impurity (the gain);
     the feature is then drawn with probability proportional to its gain to the power `sharpness`,
     or uniformly with probability `exploration` or where no gain is positive. The class masses of
     a feature inside the node are those of its own histogram restricted to what the path left
@@ -221,28 +191,30 @@ def draw_guided_split(key, lower, upper, guide, scratch):
     """
     (cumulative, first, n_bins, grid_lower, grid_upper, is_category, n_candidates, sharpness,
      exploration, path_weight) = guide  # fmt: skip
-    mass, log_share, gains, cuts, log_weight, whole, part, rest = scratch
+    mass, weight_of, gains, cuts, weight, whole, below = scratch
     n_features, n_classes = mass.shape
-    log_weight[:] = 0.0
+    weight[:] = 1.0
     for f in range(n_features):
         start, end = first[f], first[f] + n_bins[f]
         if lower[f] == grid_lower[f] and upper[f] == grid_upper[f]:
             for k in range(n_classes):
                 mass[f, k] = cumulative[end, k]
-                log_share[f, k] = 0.0
+                weight_of[f, k] = 1.0
             continue
         scale = n_bins[f] / (grid_upper[f] - grid_lower[f])
         low = (lower[f] - grid_lower[f]) * scale
         high = (upper[f] - grid_lower[f]) * scale
+        heaviest = 0.0
         for k in range(n_classes):
             mass[f, k] = _mass_below(cumulative, start, n_bins[f], high, k) - _mass_below(
                 cumulative, start, n_bins[f], low, k
             )
-            log_share[f, k] = path_weight * math.log(
-                (mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)
-            )
-            log_weight[k] += log_share[f, k]
-    heaviest = log_weight.max()
+            weight_of[f, k] = ((mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)) ** path_weight
+            weight[k] *= weight_of[f, k]
+            heaviest = max(heaviest, weight[k])
+        for k in range(n_classes):
+            # Only ratios count; many features would make the product too small for a float.
+            weight[k] /= heaviest
 
     n_open = 0
     total_gain = 0.0
@@ -259,9 +231,15 @@ def draw_guided_split(key, lower, upper, guide, scratch):
         if is_category[f] and n_edges < 1:
             continue
         n_open += 1
+        total = 0.0
+        squares = 0.0
         for k in range(n_classes):
             # What this feature's own restriction says is in its masses already.
-            whole[k] = mass[f, k] * math.exp(log_weight[k] - log_share[f, k] - heaviest)
+            per_record = weight[k] / weight_of[f, k]
+            whole[k] = mass[f, k] * per_record
+            below[k] = _mass_below(cumulative, start, n_bins[f], low, k)
+            total += whole[k]
+            squares += whole[k] * whole[k]
         for _ in range(n_candidates):
             draw = uniform(key, position)
             position += 1
@@ -271,14 +249,21 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             else:
                 cut = lower[f] + (upper[f] - lower[f]) * draw
                 middle = (cut - grid_lower[f]) * scale
+            inside = 0.0
+            squares_inside = 0.0
+            squares_outside = 0.0
             for k in range(n_classes):
-                part[k] = 0.0
+                part = 0.0
                 if mass[f, k] > 0.0:
-                    inside = _mass_below(cumulative, start, n_bins[f], middle, k) - _mass_below(
-                        cumulative, start, n_bins[f], low, k
-                    )
-                    part[k] = inside * whole[k] / mass[f, k]
-            gain = _information_gain(whole, part, rest)
+                    part = _mass_below(cumulative, start, n_bins[f], middle, k) - below[k]
+                    part *= whole[k] / mass[f, k]
+                inside += part
+                squares_inside += part * part
+                squares_outside += (whole[k] - part) ** 2
+            gain = 0.0
+            if 0.0 < inside < total:
+                gain = squares_inside / inside + squares_outside / (total - inside)
+                gain = max((gain - squares / total) / total, 0.0)
             if gain > gains[f]:
                 gains[f] = gain
                 cuts[f] = cut
@@ -312,7 +297,6 @@ def guided_scratch(n_features, n_classes):
         np.empty((n_features, n_classes)),
         np.empty(n_features),
         np.empty(n_features),
-        np.empty(n_classes),
         np.empty(n_classes),
         np.empty(n_classes),
         np.empty(n_classes),
