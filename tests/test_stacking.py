@@ -198,8 +198,8 @@ def test_without_noise_the_step_raises_the_likelihood(n_classes):
 
 def additive_table(n_rows, n_classes, seed):
     rng = np.random.default_rng(seed)
-    X = rng.uniform(size=(n_rows, 12))
-    scores = np.stack([(X * np.cos(np.arange(12) + k)).sum(axis=1) for k in range(n_classes)], 1)
+    X = rng.uniform(size=(n_rows, 24))
+    scores = np.stack([(X * np.cos(np.arange(24) + k)).sum(axis=1) for k in range(n_classes)], 1)
     scores -= scores.mean(axis=0)
     return X, (2 * scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
 
@@ -207,16 +207,16 @@ def additive_table(n_rows, n_classes, seed):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("vote", ["soft", "hard"])
 def test_stacking_helps_where_many_features_speak_a_little(n_classes, vote):
-    X, y = additive_table(60_000, n_classes, 0)
+    X, y = additive_table(40_000, n_classes, 0)
     new_X, new_y = additive_table(10_000, n_classes, 1)
     accuracies = {
         is_stacked: GuidedLumberjackClassifier(
-            4.0, bounds=(0, 1), classes=range(n_classes), is_stacked=is_stacked, vote=vote,
+            8.0, bounds=(0, 1), classes=range(n_classes), is_stacked=is_stacked, vote=vote,
             random_state=0, noise_seed=0,
         ).fit(X, y).score(new_X, new_y)
         for is_stacked in (True, False)
     }  # fmt: skip
-    assert accuracies[True] > accuracies[False] + 0.002
+    assert accuracies[True] > accuracies[False] + 0.005
 
 
 def test_stacking_does_no_harm_where_the_forest_knows_all():
