@@ -635,22 +635,9 @@ class GuidedLumberjackClassifier(ForestClassifier):
             return super()._as_trees_see(values)
         return self.guide_.place(values), np.zeros(values.shape[1], dtype=np.bool_)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities: those of the logistic model, or the mean over trees.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-            Without stacking, mean class shares (soft vote) or vote shares (hard vote).
-        """
-        values = self._encode_queries(X)
-        shares = self._mean_scores(values)
-        if self.stack_weights_ is None:
+    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = self._get_mean_scores(values)
+        if self.guide_ is None or self.stack_weights_ is None:
             return shares
         return predict_stacked(
             self.guide_.place(values), self._soften(shares), self.guide_, self.stack_weights_

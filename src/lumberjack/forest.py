@@ -235,7 +235,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Average the released class scores over trees.
+        """Return class probabilities, all of them functions of what was released.
 
         Parameters
         ----------
@@ -245,11 +245,16 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (exponential leaves) or mean class shares (Gaussian leaves).
+            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of the
+            logistic model (stacking).
         """
-        return self._mean_scores(self._encode_queries(X))
+        return self._get_probabilities(self._encode_queries(X))
 
-    def _mean_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what :meth:`predict_proba` gives for encoded rows."""
+        return self._get_mean_scores(values)
+
+    def _get_mean_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         seen, is_categorical = self._as_trees_see(values)
         total = np.zeros((len(values), self.schema_.n_classes))
         for tree in self.estimators_:

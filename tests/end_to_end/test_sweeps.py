@@ -38,17 +38,6 @@ def test_a_sweep_ends_with_a_table_and_the_same_command_again_does_nothing(bench
     assert (bench.results / "results.csv").read_bytes() == table
 
 
-def test_the_basic_launcher_and_two_joblib_workers_give_the_same_table(bench: Bench) -> None:
-    numbers = []
-    for launcher in ("basic", "joblib"):
-        bench.results = bench.folder / launcher
-        done = bench(*SWEEP, f"hydra/launcher={launcher}", "n_workers=2")
-        assert done.returncode == 0, done.stderr
-        numbers.append(untimed(bench))
-    assert numbers[0] == numbers[1]
-    assert {row["metric"] for row in numbers[0]} == {"accuracy", "structure", "noise"}
-
-
 def test_submitit_runs_the_same_sweep_and_survives_a_killed_job(bench: Bench) -> None:
     marker = bench.folder / "marker"
     marker.write_text("")
