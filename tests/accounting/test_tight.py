@@ -429,18 +429,23 @@ def test_the_paper_satisfies_two_thirds_of_its_claim(
     assert votes == pytest.approx(with_votes, rel=3e-4)
 
 
-@pytest.mark.parametrize("epsilon", [1, 8])
-def test_guided_mode_needs_an_eighth_less_noise_than_safe(epsilon):
-    safe = calibrate_joint(epsilon, 1e-6, **GUIDED)
-    noise = calibrate_tight(epsilon, 1e-6, **GUIDED)
+@pytest.mark.parametrize(
+    ("groups", "epsilon", "expected"),
+    [(GUIDED, 1, 0.8754), (GUIDED, 8, 0.8790), (STACKED, 1, 0.9122), (STACKED, 8, 0.9137)],
+)
+def test_guided_mode_needs_an_eighth_less_noise_than_safe_or_an_eleventh_with_stacking(
+    groups, epsilon, expected
+):
+    safe = calibrate_joint(epsilon, 1e-6, **groups)
+    noise = calibrate_tight(epsilon, 1e-6, **groups)
     factor = noise.sigma / safe.sigma
-    assert factor == pytest.approx(0.8754 if epsilon == 1 else 0.8790, abs=5e-4)
-    for name in ("margin", "sigma_leaf", "sigma_guide"):
+    assert factor == pytest.approx(expected, abs=5e-4)
+    for name in ("margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
         assert getattr(noise, name) == pytest.approx(factor * getattr(safe, name), rel=1e-12)
     assert noise.mu_total == pytest.approx(safe.mu_total / factor, rel=1e-12)
-    reached = get_delta_tight(epsilon, **arguments_of(GUIDED, noise))
+    reached = get_delta_tight(epsilon, **arguments_of(groups, noise))
     assert 0.995e-6 < reached <= 1e-6
-    assert get_delta_tight(epsilon, **arguments_of(GUIDED, noise, 0.999)) > 1e-6
+    assert get_delta_tight(epsilon, **arguments_of(groups, noise, 0.999)) > 1e-6
 
 
 @pytest.mark.parametrize("leaf_mechanism", ["gaussian", "exponential"])
