@@ -323,6 +323,20 @@ def test_noise_has_fresh_entropy_whatever_random_state_is_and_no_words_in_common
     assert _seed_sequence(None).entropy.bit_length() > 96
 
 
+def test_splits_and_noise_may_have_a_parent_in_common_but_not_one_come_from_the_other():
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    X, y = np.full((20, 1), 0.5), np.ones(20, dtype=int)
+    root = np.random.SeedSequence(5)
+    first, second = root.spawn(2)
+    for estimator in (LumberjackClassifier, GuidedLumberjackClassifier):
+        options = {"schema": schema, "n_estimators": 2, "max_depth": 3}
+        with pytest.raises(ValueError, match="random_state was spawned from noise_seed"):
+            estimator(random_state=first, noise_seed=root, **options).fit(X, y)
+        estimator(random_state=first, noise_seed=second, **options).fit(X, y)
+        estimator(random_state=root, noise_seed=first, **options).fit(X, y)
+        estimator(random_state=5, noise_seed=5, **options).fit(X, y)
+
+
 def test_a_table_whose_labels_are_all_unknown_is_an_empty_table_and_no_event():
     schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
     for estimator in (LumberjackClassifier, GuidedLumberjackClassifier):

@@ -210,8 +210,19 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
-        tree_keys = _seed_sequence(self.random_state).generate_state(n_trees, dtype=np.uint64)
-        *tree_noise, guide_noise, stack_noise = _seed_sequence(self.noise_seed).spawn(n_trees + 2)
+        split_seed, noise_seed = _seed_sequence(self.random_state), _seed_sequence(self.noise_seed)
+        if (split_seed.entropy, split_seed.spawn_key[:-1]) == (
+            noise_seed.entropy,
+            noise_seed.spawn_key,
+        ) and split_seed.spawn_key:
+            # Splits are published and would give away the state that noise is drawn from.
+            raise ValueError(
+                "random_state was spawned from noise_seed, so that splits and noise would share random"
+                f" numbers; spawn both from one parent (got spawn keys {split_seed.spawn_key} and"
+                f" {noise_seed.spawn_key})."
+            )
+        tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
+        *tree_noise, guide_noise, stack_noise = noise_seed.spawn(n_trees + 2)
         guide = self._release_guide(values, labels, schema, noise, _generator(guide_noise))
         rows = self._get_training_rows(values, labels, schema, guide)
         grown = Parallel(n_jobs=self.n_jobs, prefer="threads")(
