@@ -127,6 +127,8 @@ def on_a_large_table(n_rows: int, n_jobs: int) -> list[dict[str, Any]]:
     X, y, schema = synthetic_table(n_rows)
     table = []
     for path in sorted((PROJECT / "conf" / "method").glob("*.yaml")):
+        if path.stem.startswith("ablation_"):
+            continue
         raw = OmegaConf.create({"method": OmegaConf.load(path), "dataset": {"name": "large"}})
         config = OmegaConf.to_container(raw, resolve=True)["method"]
         if config["name"] == "diffprivlib":
