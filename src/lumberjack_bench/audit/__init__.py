@@ -1,0 +1,1 @@
+"""Statistical lower bounds on epsilon: what a method leaks at least, whatever it claims."""
