@@ -20,6 +20,8 @@ N_BINS = 256
 
 _N_SHIFTS = 16
 _LARGEST_EVIDENCE = 1.5
+"""In nats; a cell may say of two classes that one is exp(3) = 20 times as likely as usual."""
+
 _SHRINKAGE = 2.0
 """Standard deviations of noise that a category's count is weighed against."""
 

@@ -6,8 +6,8 @@ evidence of each feature and an intercept per class; it is fitted by one Newton 
 two noisy sums over the training rows (Wolpert 1992 for stacking).
 
 Sensitivity. A record is described by a matrix Phi (classes x weights) whose columns are centred over
-classes and which is scaled down to a Frobenius norm of at most B. It depends on this record alone and on what was
-released: the record's own count is taken out of the noisy counts of its leaves, so that the forest is
+classes and which is scaled down to a Frobenius norm of at most B. It depends on this record alone and
+on what was released: the record's own count is taken out of the noisy counts of its leaves, so that the forest is
 judged as on a new record. With q the model's class probabilities and e_y the label's unit vector, one
 record adds
 
@@ -33,9 +33,14 @@ from scipy.linalg import helmert
 from lumberjack.guide import Guide
 
 _BOUND = 2.0
+"""Largest Frobenius norm of a record's matrix; typical ones on census tables lie between 1 and 3."""
+
 _LEAST_SHARE = 0.02
-_START_FOREST = 1.0
-_START_EVIDENCE = 0.2
+"""No forest of a few noisy trees is surer than this that a class is out of the question."""
+
+_START_FOREST, _START_EVIDENCE = 1.0, 0.2
+"""Weights before the step: the forest as it is, and features that repeat most of what it says."""
+
 _RIDGE = 2.0
 """In units of the Hessian's noise times the root of the number of weights."""
 
