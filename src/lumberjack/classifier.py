@@ -604,8 +604,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
 
     def _release_rest(
         self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
+        rows: TrainingRows,
         guide: Guide | None,
         grown: list[GrownTree],
         noise: ForestNoise,
@@ -613,14 +612,15 @@ class GuidedLumberjackClassifier(ForestClassifier):
     ) -> dict[str, Any]:
         weights = None
         if guide is not None and self.is_stacked:
-            total = np.zeros((len(labels), len(guide.class_shares)))
+            total = np.zeros((len(rows.labels), rows.n_classes))
             for one in grown:
                 add_left_out_shares(
-                    total, one.released, one.leaf_of_row, labels, self.vote == "hard"
+                    total, one.released, one.leaf_of_row, rows.labels, self.vote == "hard"
                 )
             weights = release_stack(
-                guide.place(values),
-                labels,
+                # Guided trees are grown on placed rows already.
+                rows.values if self.is_guided else guide.place(rows.values),
+                rows.labels,
                 self._soften(total / len(grown)),
                 guide,
                 noise.sigma_stack,
@@ -636,12 +636,12 @@ class GuidedLumberjackClassifier(ForestClassifier):
         return self.guide_.place(values), np.zeros(values.shape[1], dtype=np.bool_)
 
     def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = self._get_mean_scores(values)
+        seen, is_categorical = self._as_trees_see(values)
+        shares = self._get_mean_scores(seen, is_categorical)
         if self.guide_ is None or self.stack_weights_ is None:
             return shares
-        return predict_stacked(
-            self.guide_.place(values), self._soften(shares), self.guide_, self.stack_weights_
-        )
+        placed = seen if self.is_guided else self.guide_.place(values)
+        return predict_stacked(placed, self._soften(shares), self.guide_, self.stack_weights_)
 
     def _soften(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Move vote shares halfway to uniform: trees that agree are no near-certainty."""

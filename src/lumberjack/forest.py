@@ -32,6 +32,7 @@ from lumberjack.schema import (
     Feature,
     FeatureSchema,
     NumericFeature,
+    is_frame,
     is_null,
 )
 from lumberjack.tree import ReleasedTree
@@ -154,8 +155,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _release_rest(
         self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
+        rows: TrainingRows,
         guide: Guide | None,
         grown: list[GrownTree],
         noise: ForestNoise,
@@ -229,14 +229,14 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             delayed(self._grow)(rows, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_rest(values, labels, guide, grown, noise, _generator(stack_noise))
+        rest = self._release_rest(rows, guide, grown, noise, _generator(stack_noise))
         # Only now, so that a fit that fails leaves nothing of the rows behind.
         for name, value in rest.items():
             setattr(self, name, value)
         self.estimators_ = [one.tree for one in grown]
         self.schema_ = schema
         self.n_features_in_ = len(names)
-        if all(isinstance(name, str) for name in names) and _is_frame(X):
+        if all(isinstance(name, str) for name in names) and is_frame(X):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -263,11 +263,13 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what :meth:`predict_proba` gives for encoded rows."""
-        return self._get_mean_scores(values)
+        return self._get_mean_scores(*self._as_trees_see(values))
 
-    def _get_mean_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        seen, is_categorical = self._as_trees_see(values)
-        total = np.zeros((len(values), self.schema_.n_classes))
+    def _get_mean_scores(
+        self, seen: NDArray[np.float64], is_categorical: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Average the trees' scores for what :meth:`_as_trees_see` returns."""
+        total = np.zeros((len(seen), self.schema_.n_classes))
         for tree in self.estimators_:
             total += tree.scores[tree.apply(seen, is_categorical)]
         return total / len(self.estimators_)
@@ -370,12 +372,12 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _resolve_schema(self, X: Any, y: Any) -> tuple[FeatureSchema, list[Any], list[str]]:
         """Return the public facts, the column names, and what had to be read off the rows."""
-        is_frame = _is_frame(X)
-        if not is_frame:
+        has_names = is_frame(X)
+        if not has_names:
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
         elif len(X) == 0:
             raise ValueError("Found array with 0 sample(s): the table has no rows to fit.")
-        names = list(X.columns) if is_frame else [f"x{j}" for j in range(X.shape[1])]
+        names = list(X.columns) if has_names else [f"x{j}" for j in range(X.shape[1])]
         leaks: list[str] = []
         if self.schema is not None:
             given = [k for k in ("bounds", "categories", "classes") if getattr(self, k) is not None]
@@ -387,7 +389,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 )
             schema = self.schema
         else:
-            columns = [X.iloc[:, j] if is_frame else X[:, j] for j in range(len(names))]
+            columns = [X.iloc[:, j] if has_names else X[:, j] for j in range(len(names))]
             features = _features_from(columns, names, self.bounds, self.categories, leaks)
             schema = FeatureSchema(tuple(features), self._resolve_classes(y, leaks), "<label>")
         if schema.n_classes < 2:
@@ -457,7 +459,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
     def _encode_queries(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = _kept_apart(X)
-        if not _is_frame(X):
+        if not is_frame(X):
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(
@@ -474,17 +476,13 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "iloc")
-
-
 def _kept_apart(values: Any) -> Any:
     """Keep the entries of a list as they are.
 
     As an array of one type, a list with a single odd entry would read differently as a whole:
     one record would change how all others are encoded.
     """
-    if _is_frame(values) or hasattr(values, "dtype") or values is None:
+    if is_frame(values) or hasattr(values, "dtype") or values is None:
         return values
     return np.asarray(values, dtype=object)
 

@@ -398,7 +398,7 @@ class FeatureSchema:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _columns(self, X: Any) -> list[Any]:
-        if hasattr(X, "columns") and hasattr(X, "iloc"):
+        if is_frame(X):
             present = [str(column) for column in X.columns]
             repeated = sorted({name for name in present if present.count(name) > 1})
             if repeated:
@@ -494,6 +494,11 @@ def _positions(array: NDArray[Any], known: tuple[Hashable, ...]) -> NDArray[np.i
             return UNSEEN
 
     return np.array([position(value) for value in array.tolist()], dtype=np.int64)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a table has named columns, as a DataFrame has."""
+    return hasattr(X, "columns") and hasattr(X, "iloc")
 
 
 def is_null(value: Any) -> bool:
