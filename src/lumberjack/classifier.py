@@ -6,7 +6,8 @@ Each says which budget buys which noise and what a leaf releases. The mathematic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -209,28 +210,22 @@ class LumberjackClassifier(ForestClassifier):
             "safe",
             "gaussian",
         ):
-            structure_share = self.structure_fraction
+            theorem = _SAFE_THEOREM
+            calibrate_both: Callable[..., JointNoise] = calibrate_joint
             if self.accounting == "tight":
                 theorem = _TIGHT_THEOREM
-                joint = calibrate_tight(
-                    self.epsilon,
-                    self.delta,
-                    structure_touches=n_touches,
-                    leaf_touches=n_trees,
-                    structure_share=structure_share,
-                    leaf_share=1.0 - structure_share,
+                calibrate_both = partial(
+                    calibrate_tight,
                     leaf_mechanism=self.leaf_mechanism,  # type: ignore[arg-type]
                 )
-            else:
-                theorem = _SAFE_THEOREM
-                joint = calibrate_joint(
-                    self.epsilon,
-                    self.delta,
-                    structure_touches=n_touches,
-                    leaf_touches=n_trees,
-                    structure_share=structure_share,
-                    leaf_share=1.0 - structure_share,
-                )
+            joint = calibrate_both(
+                self.epsilon,
+                self.delta,
+                structure_touches=n_touches,
+                leaf_touches=n_trees,
+                structure_share=self.structure_fraction,
+                leaf_share=1.0 - self.structure_fraction,
+            )
             is_vote = self.leaf_mechanism == "exponential"
             leaf_scale = joint.gumbel_scale_leaf if is_vote else joint.sigma_leaf
             releases = (
@@ -417,6 +412,11 @@ class GuidedLumberjackClassifier(ForestClassifier):
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
 
+    @property
+    def _has_guide(self) -> bool:
+        """Whether splits or stacking need the guide."""
+        return bool(self.is_guided or self.is_stacked)
+
     def privacy_card(self) -> PrivacyCard:
         """Return what this estimator claims about privacy; it need not be fitted.
 
@@ -446,11 +446,9 @@ class GuidedLumberjackClassifier(ForestClassifier):
         super()._check_parameters()
         names = ("structure_share", "guide_share", "leaf_share", "stack_share")
         shares = [getattr(self, name) for name in names]
-        unused = set()
-        if not self.is_stacked:
-            unused = {"stack_share"} if self.is_guided else {"stack_share", "guide_share"}
-        for name, share in zip(names, shares, strict=True):
-            if name not in unused or share != 0:
+        is_used = (True, self._has_guide, True, self.is_stacked)
+        for name, share, used in zip(names, shares, is_used, strict=True):
+            if used or share != 0:
                 check_real(name, share, 0, 1)
         if abs(sum(shares) - 1.0) > 1e-9:
             raise ValueError(
@@ -478,13 +476,12 @@ class GuidedLumberjackClassifier(ForestClassifier):
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         n_trees = self.n_estimators
         n_touches = n_trees * get_touches_per_tree(self.max_depth)
-        has_guide = self.is_guided or self.is_stacked
-        n_cells = schema.n_features if has_guide else 0
+        n_cells = schema.n_features if self._has_guide else 0
         shares = np.array(
             [
                 self.structure_share,
                 self.leaf_share,
-                self.guide_share * has_guide,
+                self.guide_share * self._has_guide,
                 self.stack_share * self.is_stacked,
             ]
         )
@@ -511,7 +508,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
                     (stack_share, int(self.is_stacked)),
                 )
             )
-            theorems = (_SAFE_THEOREM, *("Lemma 9 and Lemma 11",) * 3)
+            structure_theorem, theorem = _SAFE_THEOREM, "Lemma 9 and Lemma 11"
         else:
             calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
             structure = joint = calibrate(
@@ -529,16 +526,18 @@ class GuidedLumberjackClassifier(ForestClassifier):
             sigma_leaf, sigma_guide = joint.sigma_leaf, joint.sigma_guide
             sigma_stack = joint.sigma_stack
             guarantees = (None,) * 4
-            theorems = (self.privacy_card().source,) * 4
+            structure_theorem = theorem = self.privacy_card().source
         releases: tuple[Release, ...] = (
-            _structure_release(n_touches, structure, theorems[0], guarantees[0], structure_share),
-            _leaf_release("gaussian", n_trees, sigma_leaf, theorems[1], guarantees[1], leaf_share),
+            _structure_release(
+                n_touches, structure, structure_theorem, guarantees[0], structure_share
+            ),
+            _leaf_release("gaussian", n_trees, sigma_leaf, theorem, guarantees[1], leaf_share),
         )
-        if has_guide:
+        if self._has_guide:
             guide = Release(
                 name="guide",
                 mechanism="Gaussian mechanism on one class-by-value histogram per feature",
-                theorem=theorems[2],
+                theorem=theorem,
                 sensitivity="one record changes one cell per feature by 1",
                 n_touches=n_cells,
                 parameters={"sigma_guide": sigma_guide, "share": guide_share},
@@ -549,7 +548,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
             stack = Release(
                 name="stack",
                 mechanism="Gaussian mechanism on gradient and Hessian of a clipped logistic model",
-                theorem=theorems[3],
+                theorem=theorem,
                 sensitivity="one record changes the scaled sums by 1 in L2 norm",
                 n_touches=1,
                 parameters={"sigma_stack": sigma_stack, "share": stack_share},
@@ -568,7 +567,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
         noise: ForestNoise,
         generator: np.random.Generator,
     ) -> Guide | None:
-        if not (self.is_guided or self.is_stacked):
+        if not self._has_guide:
             return None
         return release_guide(values, labels, schema, noise.sigma_guide, generator)
 

@@ -97,23 +97,18 @@ def find_lower_bound(
         )
         return low, high
 
+    def bound(
+        low: NDArray[np.float64], high: NDArray[np.float64], cut: float, is_above: bool
+    ) -> LowerBound:
+        # Above the cut for the record's presence, at or below it for its absence.
+        more, less = (high >= cut, low >= cut) if is_above else (low <= cut, high <= cut)
+        return bound_from_counts(int(more.sum()), int(less.sum()), third, delta, confidence)
+
     low, high = scores(third, 2 * third)
-    best, chosen = -1.0, (0.5, True)
-    for cut in np.unique(np.concatenate([low, high])):
-        for is_above in (True, False):
-            # Above the cut for the record's presence, at or below it for its absence.
-            counts = (
-                (int((high >= cut).sum()), int((low >= cut).sum()))
-                if is_above
-                else (int((low <= cut).sum()), int((high <= cut).sum()))
-            )
-            found = bound_from_counts(*counts, third, delta, confidence).epsilon
-            if found > best:
-                best, chosen = found, (float(cut), is_above)
-    cut, is_above = chosen
-    low, high = scores(2 * third, 3 * third)
-    if is_above:
-        n_more, n_less = int((high >= cut).sum()), int((low >= cut).sum())
-    else:
-        n_more, n_less = int((low <= cut).sum()), int((high <= cut).sum())
-    return bound_from_counts(n_more, n_less, third, delta, confidence)
+    events = [
+        (float(cut), is_above)
+        for cut in np.unique(np.concatenate([low, high]))
+        for is_above in (True, False)
+    ]
+    chosen = max(events, key=lambda event: bound(low, high, *event).epsilon)
+    return bound(*scores(2 * third, 3 * third), *chosen)
