@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.coded_classifier import CodedClassifier
 from baselines.coded_input import (
     Seed,
     check_count,
@@ -55,7 +55,7 @@ TUNING_STREAM = 2
 """Stream of the seeds that the search draws from, apart from those of the final fit."""
 
 
-class DiffPrivLibClassifier(ClassifierMixin, BaseEstimator):
+class DiffPrivLibClassifier(CodedClassifier):
     """Differentially private random decision forest of diffprivlib.
 
     Parameters
@@ -188,20 +188,6 @@ class DiffPrivLibClassifier(ClassifierMixin, BaseEstimator):
                 draw_tree_of_row(len(table), self.n_estimators, self.mode, noise),
             )
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict class codes; a tie goes to the lowest code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), int64
-        """
-        return self.predict_proba(X).argmax(axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the share of trees that vote for each class.

@@ -12,9 +12,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.coded_classifier import CodedClassifier
 from baselines.coded_input import (
     Seed,
     check_count,
@@ -29,7 +29,7 @@ from lumberjack.accounting.guarantee import PrivacyCard
 from lumberjack.schema import FeatureSchema
 
 
-class FullyRandomClassifier(ClassifierMixin, BaseEstimator):
+class FullyRandomClassifier(CodedClassifier):
     """Forest of fully random binary trees with exact leaf counts (not private).
 
     Parameters
@@ -130,20 +130,6 @@ class FullyRandomClassifier(ClassifierMixin, BaseEstimator):
             generator(self.noise_seed, NOISE_STREAM),
         )
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict class codes by majority vote; a tie goes to the lowest code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), int64
-        """
-        return self.predict_proba(X).argmax(axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the share of trees that vote for each class.

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.coded_classifier import CodedClassifier
 from baselines.coded_input import (
     Seed,
     check_labels,
@@ -57,7 +57,7 @@ def one_hot(table: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.flo
     return matrix if matrix.shape[1] else np.zeros((len(table), 1), dtype=np.float32)
 
 
-class OneHotReference(ClassifierMixin, BaseEstimator, abc.ABC):
+class OneHotReference(CodedClassifier, abc.ABC):
     """A scikit-learn classifier on one-hot input that meets the contract of all methods.
 
     A reference gives its model and the grid of its search; everything else is here.
@@ -112,20 +112,6 @@ class OneHotReference(ClassifierMixin, BaseEstimator, abc.ABC):
         self.classes_ = np.arange(self.schema.n_classes)
         self.model_ = self._model(self._model_seed()).fit(one_hot(table, self.schema), labels)
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict class codes; a tie goes to the lowest code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), int64
-        """
-        return self.predict_proba(X).argmax(axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the model's probability of each class of the schema.

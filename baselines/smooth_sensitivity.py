@@ -22,9 +22,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.coded_classifier import CodedClassifier
 from baselines.coded_input import (
     Seed,
     check_count,
@@ -344,7 +344,7 @@ def _add_votes(
         votes[i, label] += 1
 
 
-class SmoothSensitivityClassifier(ClassifierMixin, BaseEstimator):
+class SmoothSensitivityClassifier(CodedClassifier):
     """Random forest of Fletcher and Islam (2017).
 
     Parameters
@@ -477,20 +477,6 @@ class SmoothSensitivityClassifier(ClassifierMixin, BaseEstimator):
         self.known_leaves_ = [known for known, _ in fitted]
         self.known_labels_ = [released for _, released in fitted]
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the class with most votes; ties go to the lowest class code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), int64
-        """
-        return self._votes(X).argmax(axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the share of the votes that each class gets.

@@ -24,9 +24,9 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baselines.coded_classifier import CodedClassifier
 from baselines.coded_input import (
     Seed,
     check_count,
@@ -161,7 +161,7 @@ def exponents(
     return Budgets(*(min(factor, LARGEST_EXPONENT) for factor in (query / 2, split, leaf)))
 
 
-class SuihkonenClassifier(ClassifierMixin, BaseEstimator):
+class SuihkonenClassifier(CodedClassifier):
     """Suihkonen (re-derived): greedy private forest.
 
     Parameters
@@ -303,20 +303,6 @@ class SuihkonenClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(schema.n_classes)
         self.trees_ = for_each_tree(grow, n_trees, self.n_jobs)
         return self
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict class codes by majority vote; a tie goes to the lowest code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), int64
-        """
-        return self.predict_proba(X).argmax(axis=1)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the share of trees that vote for each class.
