@@ -8,6 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
+from touch_groups import GUIDED, PLAIN, STACKED
 
 from lumberjack.accounting import (
     calibrate_joint,
@@ -16,31 +17,6 @@ from lumberjack.accounting import (
     get_delta_joint_safe_parts,
     joint,
 )
-
-PLAIN = {
-    "structure_touches": 210,
-    "leaf_touches": 30,
-    "structure_share": 0.75,
-    "leaf_share": 0.25,
-}
-GUIDED = {
-    "structure_touches": 140,
-    "leaf_touches": 20,
-    "guide_touches": 14,
-    "structure_share": 0.60,
-    "guide_share": 0.05,
-    "leaf_share": 0.35,
-}
-STACKED = {
-    "structure_touches": 120,
-    "leaf_touches": 20,
-    "guide_touches": 14,
-    "stack_touches": 1,
-    "structure_share": 0.45,
-    "guide_share": 0.28,
-    "leaf_share": 0.22,
-    "stack_share": 0.05,
-}
 
 # groups, epsilon, mu, sigma, margin, sigma_leaf, sigma_guide; delta is 1e-6
 REFERENCE_TABLE = [

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
+from touch_groups import GUIDED, PLAIN, STACKED
 
 from lumberjack.accounting import (
     calibrate_joint,
@@ -24,31 +25,6 @@ from lumberjack.accounting import (
     zcdp,
 )
 from lumberjack.accounting.tight import calibrate_tight, get_delta_tight, get_epsilon_tight
-
-GUIDED = {
-    "structure_touches": 140,
-    "leaf_touches": 20,
-    "guide_touches": 14,
-    "structure_share": 0.60,
-    "guide_share": 0.05,
-    "leaf_share": 0.35,
-}
-STACKED = {
-    "structure_touches": 120,
-    "leaf_touches": 20,
-    "guide_touches": 14,
-    "stack_touches": 1,
-    "structure_share": 0.45,
-    "guide_share": 0.28,
-    "leaf_share": 0.22,
-    "stack_share": 0.05,
-}
-PLAIN = {
-    "structure_touches": 210,
-    "leaf_touches": 30,
-    "structure_share": 0.75,
-    "leaf_share": 0.25,
-}
 
 
 def arguments_of(groups, noise, factor=1.0):
