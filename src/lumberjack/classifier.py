@@ -68,12 +68,13 @@ class LumberjackClassifier(ForestClassifier):
     schema : FeatureSchema or None, default=None
         Public facts about the table. If None, `bounds`, `categories` and `classes` are used.
     bounds : tuple (lower, upper) or mapping of feature to (lower, upper), default=None
-        Public bounds of the numeric features, as scalars or arrays of shape (n_features,).
-        Read off the rows, with a :class:`PrivacyLeakWarning`, where they are missing.
+        Public bounds of the numeric features: one pair of numbers for all, or a mapping keyed by
+        column name or position. A feature with bounds and without categories is numeric, whatever
+        its column holds. Read off the rows, with a :class:`PrivacyLeakWarning`, where missing.
     categories : mapping of feature to list, default=None
         Public categories of the categorical features, keyed by column name or position.
     classes : array-like of shape (n_classes,), default=None
-        Public class labels. Read off `y`, with a :class:`PrivacyLeakWarning`, if None.
+        Public class labels, in any order. Read off `y`, with a :class:`PrivacyLeakWarning`, if None.
     drop_first_category : bool, default=True
         Whether the first category of each feature is no candidate for a split, as in the paper's
         one-hot coding with k - 1 columns.
@@ -93,7 +94,7 @@ class LumberjackClassifier(ForestClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     schema_ : FeatureSchema
         The public facts in use.
     estimators_ : list of ReleasedTree
@@ -323,7 +324,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     schema_ : FeatureSchema
         The public facts in use.
     estimators_ : list of ReleasedTree

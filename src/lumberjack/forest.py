@@ -6,12 +6,13 @@ Which budget buys which noise, and what a leaf says, is decided by the estimator
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,16 @@ from sklearn.utils.validation import check_is_fitted
 from lumberjack.accounting import Ledger
 from lumberjack.growth import NO_GUIDE, grow_tree
 from lumberjack.guide import Guide
+from lumberjack.reading import (
+    MISSING_READING,
+    Column,
+    is_frame,
+    read_column,
+    read_entry,
+    read_table,
+    rows_apart,
+    shown,
+)
 from lumberjack.schema import (
     UNSEEN,
     CategoricalFeature,
@@ -32,8 +43,7 @@ from lumberjack.schema import (
     Feature,
     FeatureSchema,
     NumericFeature,
-    is_frame,
-    is_null,
+    SchemaError,
 )
 from lumberjack.tree import ReleasedTree
 
@@ -44,6 +54,10 @@ class PrivacyLeakWarning(RuntimeWarning):
 
 class DataOutsideSchemaWarning(UserWarning):
     """Entries were clipped, treated as unseen or filled; meant for the data holder only."""
+
+
+FEWEST_TO_WARN = 10
+"""A few rows to predict may all lie outside the schema by chance."""
 
 
 def _seed_sequence(seed: Any) -> np.random.SeedSequence:
@@ -196,7 +210,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             labels (unless asked to route them), or an empty table.
         """
         self._check_parameters()
-        X, y = _kept_apart(X), _kept_apart(y)
+        X = self._checked_rows(X)
+        y = _checked_labels(y)
         schema, names, caveats = self._resolve_schema(X, y)
         table, labels = self._encode_rows(X, y, schema)
         self._announce_unusual(table, labels)
@@ -235,14 +250,14 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             setattr(self, name, value)
         self.estimators_ = [one.tree for one in grown]
         self.schema_ = schema
-        self.n_features_in_ = len(names)
-        if all(isinstance(name, str) for name in names) and is_frame(X):
+        self.n_features_in_ = schema.n_features
+        if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
         self.guarantee_ = self.ledger_.total
-        self.classes_ = np.array(schema.classes)
+        self.classes_ = _as_array(schema.classes)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -370,14 +385,22 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         scores[is_leaf] = self._score_leaves(released[is_leaf])
         return GrownTree(ReleasedTree(feature, cut, left, scores), released, leaf_of_row)
 
-    def _resolve_schema(self, X: Any, y: Any) -> tuple[FeatureSchema, list[Any], list[str]]:
-        """Return the public facts, the column names, and what had to be read off the rows."""
-        has_names = is_frame(X)
-        if not has_names:
-            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
-        elif len(X) == 0:
+    def _checked_rows(self, X: Any) -> Any:
+        """Return a frame as it is, and anything else as an array with entries of their own types."""
+        if is_frame(X):
+            return X
+        # Sparse matrices and the like are left for the check to refuse.
+        X = rows_apart(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
+        return check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+
+    def _resolve_schema(
+        self, X: Any, y: Any
+    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
+        """Return the public facts, the frame's column names, and what had to be read off the rows."""
+        table = read_table(X)
+        if table.n_rows == 0:
             raise ValueError("Found array with 0 sample(s): the table has no rows to fit.")
-        names = list(X.columns) if has_names else [f"x{j}" for j in range(X.shape[1])]
+        names = table.names or tuple(f"x{j}" for j in range(len(table.columns)))
         leaks: list[str] = []
         if self.schema is not None:
             given = [k for k in ("bounds", "categories", "classes") if getattr(self, k) is not None]
@@ -389,9 +412,10 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 )
             schema = self.schema
         else:
-            columns = [X.iloc[:, j] if has_names else X[:, j] for j in range(len(names))]
-            features = _features_from(columns, names, self.bounds, self.categories, leaks)
+            features = _features_from(table.columns, names, self.bounds, self.categories, leaks)
             schema = FeatureSchema(tuple(features), self._resolve_classes(y, leaks), "<label>")
+        # As scikit-learn's metrics expect the columns of predict_proba.
+        schema = replace(schema, classes=_sorted(schema.classes))
         if schema.n_classes < 2:
             raise ValueError(
                 f"a classifier needs at least two classes, got one class: {list(schema.classes)}."
@@ -400,7 +424,9 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             lacking = [feature.name for feature in schema.features if feature.fill is None]
             if lacking:
                 raise ValueError(
-                    f"missing='fill' needs a fill value for every feature of the schema; {lacking} have none."
+                    f"missing='fill' needs a public fill value for every feature; {lacking} have none. Give "
+                    "a schema whose features have one, as in schema=FeatureSchema((NumericFeature('age', 0, "
+                    "99, fill=40), CategoricalFeature('work', ('yes', 'no'), fill='no')), classes)."
                 )
         if leaks:
             warnings.warn(
@@ -410,14 +436,12 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
         caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
-        return schema, names, caveats
+        return schema, table.names if table.has_text_names else None, caveats
 
-    def _resolve_classes(self, y: ArrayLike, leaks: list[str]) -> tuple[Any, ...]:
+    def _resolve_classes(self, y: Any, leaks: list[str]) -> tuple[Any, ...]:
         if self.classes is not None:
             return _listed(self.classes)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None.")
-        labels = column_or_1d(y, warn=True)
+        labels = y
         if labels.dtype.kind == "O":
             labels = np.array(labels.tolist())
         check_classification_targets(labels)
@@ -428,10 +452,10 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, schema: FeatureSchema
     ) -> tuple[EncodedTable, NDArray[np.int64]]:
         table = schema.encode(X, missing=self.missing)  # type: ignore[arg-type]
-        labels = schema.encode_labels(
-            column_or_1d(y, warn=True),
-            unknown=self.unknown_labels,  # type: ignore[arg-type]
-        )
+        try:
+            labels = schema.encode_labels(y, unknown=self.unknown_labels)  # type: ignore[arg-type]
+        except SchemaError as error:
+            raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
         if len(labels) != len(table.values):
             raise ValueError(
                 f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
@@ -449,6 +473,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             )
             if count
         ]
+        if table.wholly_outside:
+            found.append(f"no entry of {list(table.wholly_outside)} fits the schema")
         if found:
             warnings.warn(
                 f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
@@ -458,15 +484,29 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
 
     def _encode_queries(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = _kept_apart(X)
-        if not is_frame(X):
-            X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-        return self.schema_.encode(X, missing=self.missing).values  # type: ignore[arg-type]
+        X = self._checked_rows(X)
+        own_name = type(self).__name__
+        is_named = is_frame(X)
+        if not is_named and X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {own_name} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        if not is_named and hasattr(self, "feature_names_in_"):
+            warnings.warn(
+                f"X does not have valid feature names, but {own_name} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+        table = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
+        if table.wholly_outside and len(table.values) >= FEWEST_TO_WARN:
+            warnings.warn(
+                f"no entry of {list(table.wholly_outside)} fits the schema: all {len(table.values)} are "
+                "clipped, unlisted or missing. Are these the values that the forest was fitted on?",
+                DataOutsideSchemaWarning,
+                stacklevel=4,
+            )
+        return table.values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -476,19 +516,46 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _kept_apart(values: Any) -> Any:
-    """Keep the entries of a list as they are.
+def _checked_labels(y: Any) -> NDArray[Any]:
+    """Return labels as one column in which each keeps its own type."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    column = read_column(y)
+    if column.values.ndim == 1:
+        return column.entries()
+    return column_or_1d(y, warn=True)
 
-    As an array of one type, a list with a single odd entry would read differently as a whole:
-    one record would change how all others are encoded.
-    """
-    if is_frame(values) or hasattr(values, "dtype") or values is None:
-        return values
-    return np.asarray(values, dtype=object)
+
+def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
+    """Say what to do where a meta-estimator has turned labels into codes."""
+    codes = range(schema.n_classes)
+    if not all(read_entry(label) in codes for label in y[:1000].tolist()):
+        return ""
+    return (
+        f" Codes in place of labels come from meta-estimators (voting, stacking, one against the rest, "
+        f"cross_val_predict of probabilities): encode the labels yourself and give classes={list(codes)}."
+    )
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
     return tuple(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _sorted(classes: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(classes))
+    except TypeError:  # numbers first, then the rest as text sorts
+        return tuple(
+            sorted(
+                classes, key=lambda c: (0, c, "") if isinstance(c, numbers.Real) else (1, 0, str(c))
+            )
+        )
+
+
+def _as_array(classes: tuple[Any, ...]) -> NDArray[Any]:
+    """Return classes as an array that does not turn numbers among text into text."""
+    kinds = {isinstance(label, str) for label in classes}
+    return np.array(classes) if len(kinds) == 1 else np.fromiter(classes, dtype=object)
 
 
 def check_real(name: str, value: Any, low: float, high: float) -> None:
@@ -518,90 +585,103 @@ def check_real(name: str, value: Any, low: float, high: float) -> None:
 
 
 def _features_from(
-    columns: list[Any], names: list[Any], bounds: Any, categories: Any, leaks: list[str]
+    columns: Sequence[Column],
+    names: Sequence[str],
+    bounds: Any,
+    categories: Any,
+    leaks: list[str],
 ) -> list[Feature]:
-    """Build features from public facts, reading off the rows only what is missing."""
-    categories = dict(categories or {})
-    named_bounds = bounds if isinstance(bounds, Mapping) else {}
-    for key, pair in named_bounds.items():
-        if key not in names and not (isinstance(key, int) and 0 <= key < len(names)):
-            raise ValueError(f"bounds name unknown features {[key]}; the table has {names}.")
-        if not hasattr(pair, "__len__") or len(pair) != 2:
-            raise ValueError(f"bounds of feature {key!r} must be (lower, upper), got {pair!r}.")
-        if key in categories:
-            raise ValueError(f"feature {key!r} has both bounds and categories; give one of them.")
-    by_position = {j: categories.pop(j) for j in range(len(names)) if j in categories}
-    unknown = [key for key in categories if key not in names]
-    if unknown:
-        raise ValueError(f"categories name unknown features {unknown}; the table has {names}.")
+    """Build features from public facts, reading off the rows only what is missing.
+
+    Listed categories, or else public bounds, say what a feature is, whatever single rows hold.
+    """
+    listed = _by_feature("categories", categories, names)
+    is_mapping = isinstance(bounds, Mapping)
+    bounded = _by_feature("bounds", bounds if is_mapping else None, names)
+    shared = None if bounds is None or is_mapping else _pair("bounds", bounds)
     features: list[Feature] = []
-    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        listed = by_position.get(j, categories.get(name))
-        values = np.asarray(column)
-        if values.dtype.kind in "mM":
-            raise ValueError(
-                f"feature {name!r} holds dates or durations; turn it into a number with a unit of your choice."
+    for name, column in zip(names, columns, strict=True):
+        if name in listed and name in bounded:
+            raise ValueError(f"feature {name!r} has both bounds and categories; give one of them.")
+        if name in listed:
+            features.append(CategoricalFeature(name, _listed(listed[name])))
+        elif name in bounded:
+            features.append(
+                NumericFeature(name, *_pair(f"bounds of feature {name!r}", bounded[name]))
             )
-        if name in named_bounds or j in named_bounds:
-            # Public bounds say that this is a number, whatever single rows hold.
-            lower, upper = named_bounds[name] if name in named_bounds else named_bounds[j]
-            features.append(NumericFeature(str(name), float(lower), float(upper)))
-            continue
-        if listed is None and hasattr(column, "cat"):
-            listed = column.cat.categories.tolist()
-            _note(leaks, "categories")
-        elif listed is None and values.dtype.kind in "US":
-            listed = np.unique(values).tolist()
-            _note(leaks, "categories")
-        elif listed is None and values.dtype.kind == "O":
-            listed = _categories_of_objects(values, leaks)
-        if listed is not None:
-            features.append(CategoricalFeature(str(name), _listed(listed)))
-            continue
-        given = _bounds_of(bounds, j, len(names))
-        if given is None:
-            finite = np.asarray(values, dtype=np.float64)
-            finite = finite[np.isfinite(finite)]
-            given = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-            _note(leaks, "bounds")
-        features.append(NumericFeature(str(name), float(given[0]), float(given[1])))
+        elif shared is not None:
+            features.append(NumericFeature(name, *shared))
+        else:
+            features.append(_feature_off(column, name, leaks))
     return features
+
+
+def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return a mapping of features to public facts, where a position names a feature too."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError(f"{what} must be a mapping of feature to values, got {shown(given)}.")
+    found: dict[str, Any] = {}
+    for key, value in (given or {}).items():
+        is_position = isinstance(key, int | np.integer) and 0 <= key < len(names)
+        name = names[int(key)] if is_position and str(key) not in names else str(key)
+        if name not in names:
+            raise ValueError(f"{what} name unknown features {[key]}; the table has {list(names)}.")
+        if name in found:
+            raise ValueError(f"{what} name feature {name!r} twice, by name and by position.")
+        found[name] = value
+    return found
+
+
+def _pair(what: str, given: Any) -> tuple[float, float]:
+    try:
+        lower, upper = (float(bound) for bound in given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{what} must be two numbers (lower, upper), got {shown(given)}. For a pair per feature give a "
+            "mapping of name or position to (lower, upper)."
+        ) from None
+    return lower, upper
+
+
+def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
+    """Read a feature off the rows: a number if all its entries are, else a category."""
+    values = column.numbers()
+    is_finite = np.isfinite(values)
+    others = {
+        reading: entry
+        for entry in map(column.entry, np.flatnonzero(~is_finite).tolist())
+        if not isinstance(reading := read_entry(entry), int | float) and reading != MISSING_READING
+    }
+    if not others and not column.is_categorical:
+        finite = values[is_finite]
+        lower, upper = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+        _note(leaks, "bounds")
+        return NumericFeature(name, float(lower), float(upper))
+    odd = [entry for reading, entry in others.items() if not isinstance(reading, str)]
+    if odd and not column.is_categorical:
+        raise TypeError(
+            f"each entry of X as an argument must be a string or a number, got {type(odd[0]).__name__}."
+        )
+    dates = [entry for entry in others.values() if isinstance(entry, datetime.date | np.datetime64)]
+    if dates:
+        raise ValueError(
+            f"feature {name!r} holds dates, e.g. {shown(dates[0])}; turn it into a number with a unit of "
+            "your choice, or list its categories."
+        )
+    _note(leaks, "categories")
+    if column.is_categorical and column.codes is not None:
+        return CategoricalFeature(name, tuple(column.values.tolist()))
+    present = {
+        reading: entry
+        for entry in map(column.entry, range(len(column)))
+        if (reading := read_entry(entry)) != MISSING_READING
+    }
+    return CategoricalFeature(
+        name,
+        tuple(sorted(present.values(), key=lambda value: (isinstance(value, str), value))),
+    )
 
 
 def _note(leaks: list[str], what: str) -> None:
     if what not in leaks:
         leaks.append(what)
-
-
-def _categories_of_objects(values: NDArray[Any], leaks: list[str]) -> list[Any] | None:
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        present = [value for value in values.tolist() if not is_null(value)]
-        odd = [value for value in present if not isinstance(value, str | numbers.Number)]
-        if odd:
-            raise TypeError(
-                f"each entry of X as an argument must be a string or a number, got {type(odd[0]).__name__}."
-            ) from None
-        _note(leaks, "categories")
-        return sorted(set(present), key=lambda value: (isinstance(value, str), value))
-    return None
-
-
-def _bounds_of(bounds: Any, j: int, n_features: int) -> tuple[float, float] | None:
-    if bounds is None or isinstance(bounds, Mapping):
-        return None
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise ValueError(
-            f"bounds must be (lower, upper) or a mapping of feature to (lower, upper), got {bounds!r}."
-        )
-    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in bounds)
-    for label, bound in (("lower", lower), ("upper", upper)):
-        if bound.ndim > 1 or (bound.ndim == 1 and len(bound) != n_features):
-            raise ValueError(
-                f"the {label} bounds have shape {bound.shape}; give a number or {n_features} numbers."
-            )
-    return (
-        float(np.broadcast_to(lower, n_features)[j]),
-        float(np.broadcast_to(upper, n_features)[j]),
-    )

@@ -17,8 +17,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-UNSEEN = -1
-"""Code of a category that the schema does not list; it goes the "rest" way at every split."""
+from lumberjack.reading import (
+    MISSING,
+    UNSEEN,
+    Column,
+    PublicList,
+    read_column,
+    read_entry,
+    read_table,
+    shown,
+)
+
+__all__ = [
+    "UNSEEN",
+    "CategoricalFeature",
+    "EncodedTable",
+    "FeatureSchema",
+    "NumericFeature",
+    "SchemaError",
+]
 
 
 class SchemaError(ValueError):
@@ -84,7 +101,8 @@ class CategoricalFeature:
     name : str
         Column name.
     categories : tuple of hashable
-        The values, without repetition; the code of a value is its position.
+        The values; the code of a value is its position. No two may be read alike
+        (:mod:`lumberjack.reading`): 1 and "1" are one value.
     fill : hashable or None
         Public category that stands for a missing entry, if there is one.
     """
@@ -98,12 +116,14 @@ class CategoricalFeature:
         object.__setattr__(self, "categories", categories)
         if not categories:
             raise SchemaError(f"feature {self.name!r}: a categorical feature needs categories.")
-        if len(set(categories)) != len(categories):
-            raise SchemaError(f"feature {self.name!r}: categories repeat in {list(categories)!r}.")
-        if self.fill is not None and self.fill not in categories:
-            raise SchemaError(
-                f"feature {self.name!r}: fill value {self.fill!r} is not one of its categories."
-            )
+        listed = _public_list(categories, f"feature {self.name!r}: categories")
+        if self.fill is not None:
+            code = listed.code(self.fill)
+            if code < 0:
+                raise SchemaError(
+                    f"feature {self.name!r}: fill value {self.fill!r} is not one of its categories."
+                )
+            object.__setattr__(self, "fill", categories[code])
 
 
 Feature = NumericFeature | CategoricalFeature
@@ -119,14 +139,21 @@ class EncodedTable:
         Numeric features clipped to their bounds; categorical features as codes, with
         :data:`UNSEEN` for a category that the schema does not list.
     n_clipped, n_unseen, n_filled : int
-        How many entries were clipped, coded as unseen, or filled. For the data holder's eyes:
-        these are facts about the rows and must never be stored on a released model.
+        How many entries were clipped, coded as unseen, or filled.
+    wholly_outside : tuple of str
+        Features of which no entry at all was taken as it stands.
+
+    Notes
+    -----
+    The counts are for the data holder's eyes: they are facts about the rows and must never be
+    stored on a released model.
     """
 
     values: NDArray[np.float64]
     n_clipped: int
     n_unseen: int
     n_filled: int
+    wholly_outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +172,14 @@ class FeatureSchema:
         Name of the table, for messages and records.
     citation : str
         Where the public facts come from.
+
+    Notes
+    -----
+    The public lists alone decide how entries compare, in every container: an entry belongs to the
+    category or class that is read like it. Text is read without blanks around it; text that spells
+    a number is that number, true and false are 1 and 0. So 1, "1", 1.0, " 1", "01" and True are one
+    value, and a list that holds two of them is refused. None, NaN, NaT, NA, empty text and "nan"
+    are missing, unless they are listed. The whole rule is that of :mod:`lumberjack.reading`.
     """
 
     features: tuple[Feature, ...]
@@ -164,10 +199,12 @@ class FeatureSchema:
             raise SchemaError(f"feature names repeat: {repeated}.")
         if self.label in names:
             raise SchemaError(f"the label {self.label!r} is also a feature.")
-        if len(set(self.classes)) != len(self.classes):
-            raise SchemaError(f"classes repeat in {list(self.classes)!r}.")
         if not self.classes:
             raise SchemaError("a schema needs at least one class.")
+        if _public_list(self.classes, "classes").code(None) >= 0:
+            raise SchemaError(
+                f"classes {list(self.classes)!r} hold a missing entry; rows without a label have no class."
+            )
 
     @property
     def n_features(self) -> int:
@@ -230,14 +267,19 @@ class FeatureSchema:
         return replace(self, features=tuple(features), classes=tuple(range(self.n_classes)))
 
     def encode(self, X: Any, *, missing: Literal["raise", "fill"] = "raise") -> EncodedTable:
-        """Encode rows as numbers, clipping and coding by fixed public rules.
+        """Encode rows as numbers, each entry by itself.
+
+        An entry belongs to the category with the same reading (:mod:`lumberjack.reading`): the
+        public list decides, never the type of the column. A numeric feature takes the number that an
+        entry is read as.
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            A DataFrame is matched by column name; anything else by position.
+        X : frame or array-like of shape (n_rows, n_features)
+            A frame (pandas, polars, Arrow) is matched by column name, anything else by position.
         missing : {"raise", "fill"}
-            What to do with NaN (and infinities): raise, or use the feature's public fill value.
+            What to do with missing and infinite entries, and with entries of a numeric feature that
+            are no numbers: raise, or use the feature's public fill value.
 
         Returns
         -------
@@ -246,40 +288,37 @@ class FeatureSchema:
         Raises
         ------
         SchemaError
-            When columns are missing or too many, an entry is missing and may not be filled, or a
-            numeric column holds what is not a number.
+            When columns are missing or too many, or an entry is missing or no number and may not
+            be filled.
         """
         columns = self._columns(X)
         n_rows = len(columns[0])
         values = np.empty((n_rows, self.n_features), dtype=np.float64, order="F")
         n_clipped = n_unseen = n_filled = 0
+        wholly_outside = []
         for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
-            coded, bad = self._encode_column(feature, column, missing)
+            if isinstance(feature, NumericFeature):
+                coded = column.numbers()
+                bad = ~np.isfinite(coded)
+            else:
+                codes = _public_list(feature.categories, "categories").codes(column)
+                bad = codes == MISSING
+                coded = codes.astype(np.float64)
             n_bad = int(bad.sum())
             if n_bad:
-                if missing == "raise":
-                    raise SchemaError(
-                        f"feature {feature.name!r} has {n_bad} missing or infinite (NaN, inf) entries in "
-                        f"{n_rows} rows. Fill them, or give the schema a fill value and ask for missing='fill'."
-                    )
-                if feature.fill is None:
-                    raise SchemaError(
-                        f"feature {feature.name!r} has {n_bad} missing entries but its schema has no "
-                        "fill value. Add one."
-                    )
-                if isinstance(feature, CategoricalFeature):
-                    coded[bad] = feature.categories.index(feature.fill)
-                else:
-                    coded[bad] = float(feature.fill)  # type: ignore[arg-type]
-                n_filled += n_bad
+                coded[bad] = self._filled(feature, column, bad, missing)
             if isinstance(feature, NumericFeature):
-                outside = (coded < feature.lower) | (coded > feature.upper)
-                n_clipped += int(outside.sum())
+                n_outside = int(((coded < feature.lower) | (coded > feature.upper)).sum())
+                n_clipped += n_outside
                 np.clip(coded, feature.lower, feature.upper, out=coded)
             else:
-                n_unseen += int((coded == UNSEEN).sum())
+                n_outside = int((coded == UNSEEN).sum())
+                n_unseen += n_outside
+            n_filled += n_bad
+            if n_rows and n_outside + n_bad == n_rows:
+                wholly_outside.append(feature.name)
             values[:, j] = coded
-        return EncodedTable(values, n_clipped, n_unseen, n_filled)
+        return EncodedTable(values, n_clipped, n_unseen, n_filled, tuple(wholly_outside))
 
     def encode_labels(
         self, y: ArrayLike, *, unknown: Literal["raise", "drop"] = "raise"
@@ -289,7 +328,7 @@ class FeatureSchema:
         Parameters
         ----------
         y : array-like of shape (n_rows,)
-            Labels.
+            Labels, read as the entries of a categorical feature are.
         unknown : {"raise", "drop"}
             What to do with a label the schema does not list: raise, or code it as :data:`UNSEEN`
             so that the caller can drop the row.
@@ -298,15 +337,17 @@ class FeatureSchema:
         -------
         ndarray of shape (n_rows,), int64
         """
-        labels = np.asarray(y, dtype=object if not hasattr(y, "dtype") else None)
-        codes = _positions(labels, self.classes)
-        is_unknown = codes == UNSEEN
-        if unknown == "raise" and is_unknown.any():
-            seen = sorted({repr(_plain(v)) for v in labels[is_unknown][:1000]})[:5]
-            raise SchemaError(
-                f"y has {int(is_unknown.sum())} labels that are not among the classes "
-                f"{list(self.classes)!r}: {', '.join(seen)}. Add them to the schema's classes, or drop these rows."
-            )
+        column = read_column(y)
+        codes = _public_list(self.classes, "classes").codes(column)
+        codes[codes == MISSING] = UNSEEN
+        if unknown == "raise":
+            rows = np.flatnonzero(codes == UNSEEN)
+            if len(rows):
+                seen = sorted({shown(column.entry(row)) for row in rows[:1000]})[:5]
+                raise SchemaError(
+                    f"y has {len(rows)} labels that are not among the classes "
+                    f"{list(self.classes)!r}: {', '.join(seen)}. Add them to the schema's classes, or drop these rows."
+                )
         return codes
 
     def to_dict(self) -> dict[str, Any]:
@@ -387,19 +428,26 @@ class FeatureSchema:
         )
 
     def digest(self) -> str:
-        """Return the SHA-256 of the schema's canonical text.
+        """Return the SHA-256 of the facts that decide how rows are read.
+
+        Name and citation do not count.
 
         Returns
         -------
         str
             64 hexadecimal digits.
         """
-        text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=False, default=str)
+        facts = {k: v for k, v in self.to_dict().items() if k not in ("name", "citation")}
+        text = json.dumps(facts, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _columns(self, X: Any) -> list[Any]:
-        if is_frame(X):
-            present = [str(column) for column in X.columns]
+    def _columns(self, X: Any) -> list[Column]:
+        try:
+            table = read_table(X)
+        except ValueError as error:
+            raise SchemaError(str(error)) from None
+        if table.names is not None:
+            present = table.names
             repeated = sorted({name for name in present if present.count(name) > 1})
             if repeated:
                 raise SchemaError(f"X has duplicate columns: {repeated}.")
@@ -410,107 +458,58 @@ class FeatureSchema:
                     f"X does not fit the schema: missing columns {absent}, unexpected columns {extra}. "
                     f"The schema lists {list(self.feature_names)}."
                 )
-            position = {name: j for j, name in enumerate(present)}
-            return [X.iloc[:, position[name]] for name in self.feature_names]
-        # A list that mixes numbers and text must stay as it is: as one array of text, a single odd entry
-        # would change how all the others are read.
-        array = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
-        if array.ndim != 2:
-            raise SchemaError(f"X must be a table (2 dimensions), got {array.ndim}.")
-        if array.shape[1] != self.n_features:
+            by_name = dict(zip(present, table.columns, strict=True))
+            return [by_name[name] for name in self.feature_names]
+        if len(table.columns) != self.n_features:
             raise SchemaError(
-                f"X has {array.shape[1]} features, but the schema lists {self.n_features}: "
+                f"X has {len(table.columns)} features, but the schema lists {self.n_features}: "
                 f"{list(self.feature_names)}."
             )
-        return [array[:, j] for j in range(self.n_features)]
-
-    def _encode_column(
-        self, feature: Feature, column: Any, missing: str
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        if isinstance(feature, NumericFeature):
-            return self._encode_numeric(feature, column, missing)
-        return self._encode_categorical(feature, column)
+        return list(table.columns)
 
     @staticmethod
-    def _encode_numeric(
-        feature: NumericFeature, column: Any, missing: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        try:
-            if hasattr(column, "to_numpy"):
-                coded = column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-            else:
-                coded = np.array(column, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            if missing != "fill":
+    def _filled(feature: Feature, column: Column, bad: NDArray[np.bool_], missing: str) -> float:
+        """Return what stands for the bad entries of a column, or say why they may not be filled."""
+        if missing == "fill":
+            if feature.fill is None:
                 raise SchemaError(
-                    f"feature {feature.name!r} is numeric, but its column holds other values ({error})."
-                ) from None
-            # What is no number is missing: one odd entry must not be an event of its own.
-            coded = np.array([_number_or_nan(value) for value in np.asarray(column, dtype=object)])
-        return coded, ~np.isfinite(coded)
+                    f"feature {feature.name!r} has {int(bad.sum())} missing entries but its schema has "
+                    "no fill value. Add one."
+                )
+            if isinstance(feature, CategoricalFeature):
+                return feature.categories.index(feature.fill)
+            return float(feature.fill)  # type: ignore[arg-type]
+        rows = np.flatnonzero(bad)
+        no_numbers = [
+            entry
+            for entry in map(column.entry, rows[:1000])
+            if isinstance(feature, NumericFeature) and not _is_missing_or_infinite(entry)
+        ]
+        if no_numbers:
+            raise SchemaError(
+                f"feature {feature.name!r} is numeric, but {len(rows)} of {len(column)} entries are no "
+                f"numbers, e.g. {shown(no_numbers[0])}. Correct them, list its values as categories, or give "
+                "the schema a fill value and ask for missing='fill'."
+            )
+        raise SchemaError(
+            f"feature {feature.name!r} has {len(rows)} missing or infinite (NaN, inf) entries in "
+            f"{len(column)} rows. Fill them, or give the schema a fill value and ask for missing='fill'."
+        )
 
-    @staticmethod
-    def _encode_categorical(
-        feature: CategoricalFeature, column: Any
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        if hasattr(column, "cat"):
-            levels = np.asarray(column.cat.categories, dtype=object)
-            codes = np.asarray(column.cat.codes, dtype=np.int64)
-            table = np.append(_positions(levels, feature.categories), UNSEEN)
-            return table[codes], codes < 0
-        array = np.asarray(column)
-        return _positions(array, feature.categories), _is_missing(array)
+
+def _is_missing_or_infinite(entry: Any) -> bool:
+    reading = read_entry(entry)
+    return reading == read_entry(None) or isinstance(reading, int | float)
+
+
+def _public_list(values: Sequence[Hashable], what: str) -> PublicList:
+    try:
+        return PublicList(values)
+    except ValueError as error:
+        raise SchemaError(f"{what} {list(values)!r}: {error}. Keep one of them.") from None
 
 
 def _refuse_unknown(data: Mapping[str, Any], allowed: set[str], where: str) -> None:
     unknown = sorted(set(map(str, data)) - allowed)
     if unknown:
         raise SchemaError(f"{where}: unknown keys {unknown}; known are {sorted(allowed)}.")
-
-
-def _is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    if array.dtype.kind == "f":
-        return np.isnan(array)
-    if array.dtype.kind == "O":
-        return np.array([is_null(value) for value in array.tolist()], dtype=bool)
-    return np.zeros(array.shape, dtype=bool)
-
-
-def _positions(array: NDArray[Any], known: tuple[Hashable, ...]) -> NDArray[np.int64]:
-    """Return the position of each value in `known`, :data:`UNSEEN` where it is absent."""
-    all_numbers = all(isinstance(v, numbers.Real) for v in known)
-    if array.dtype.kind in "biuf" and all_numbers:
-        reference = np.array([float(v) for v in known])  # type: ignore[arg-type]
-        order = np.argsort(reference, kind="stable")
-        values = array.astype(np.float64)
-        place = np.searchsorted(reference[order], values).clip(0, len(known) - 1)
-        return np.where(reference[order][place] == values, order[place], UNSEEN).astype(np.int64)
-    lookup = {value: code for code, value in enumerate(known)}
-
-    def position(value: Any) -> int:
-        try:
-            return lookup.get(_plain(value), UNSEEN)
-        except TypeError:  # not hashable, so no category
-            return UNSEEN
-
-    return np.array([position(value) for value in array.tolist()], dtype=np.int64)
-
-
-def is_frame(X: Any) -> bool:
-    """Whether a table has named columns, as a DataFrame has."""
-    return hasattr(X, "columns") and hasattr(X, "iloc")
-
-
-def is_null(value: Any) -> bool:
-    """Whether a value stands for "missing": None, NaN, or a marker that has no truth value."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):
-        return True
-
-
-def _number_or_nan(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
