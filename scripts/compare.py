@@ -28,6 +28,11 @@ from lumberjack_bench.figures.comparison import (
 from lumberjack_bench.figures.request import FigureError, read_results
 from lumberjack_bench.figures.style import write_whole
 
+INTERVAL_NAMES = {
+    "t": "Student's t, for a bounded metric on the log-odds scale of what a difference can be",
+    "bootstrap": "BCa bootstrap",
+}
+
 CSV_COLUMNS = (
     "dataset",
     "data_source",
@@ -147,7 +152,7 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
         "",
         f"{a} has the higher mean in {n_a} of {len(cells)} rows (interval above 0 in {sure_a}), "
         f"{b} in {n_b} (interval below 0 in {sure_b}).",
-        f"Intervals: {'Student t' if interval == 't' else 'BCa bootstrap'} of the mean paired "
+        f"Intervals: {INTERVAL_NAMES[interval]}, of the mean paired "
         "difference. Splits share rows, so intervals and p are somewhat optimistic.",
     ]
     fewest = min(item.n_pairs for item in result.comparisons)
@@ -182,7 +187,13 @@ def as_csv(result: Result, a: str, b: str, interval: str) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for item in result.comparisons:
-        numbers = (item.mean_a, item.mean_b, item.difference.mean, item.lower, item.upper)
+        numbers = (
+            item.mean_a,
+            item.mean_b,
+            item.difference.mean,
+            item.difference.lower,
+            item.difference.upper,
+        )
         shown = [f"{number:.10g}" for number in numbers]
         place = (item.dataset, item.data_source, a, b, _eps(item), item.n_pairs)
         counts = (item.wins, item.ties, item.losses)
@@ -197,7 +208,7 @@ def _cells(item: Comparison) -> list[str]:
         f"{item.mean_a:.4f}",
         f"{item.mean_b:.4f}",
         f"{item.difference.mean:+.4f}",
-        f"[{item.lower:+.4f}, {item.upper:+.4f}]",
+        f"[{item.difference.lower:+.4f}, {item.difference.upper:+.4f}]",
         f"{item.wins}-{item.ties}-{item.losses}",
         f"{item.p_value:.3g}",
         item.winner or "open",

@@ -38,7 +38,7 @@ class MethodConfig:
     target: str = MISSING
     label: str = MISSING
     is_private: bool = True
-    mode: str = "paper"
+    mode: str | None = None
     is_tuned: bool = False
     params: dict[str, Any] = field(default_factory=dict)
     by_dataset: dict[str, Any] = field(default_factory=dict)

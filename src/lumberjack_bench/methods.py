@@ -1,7 +1,8 @@
 """How the harness meets a method: the contract, building one from its configuration, its card.
 
-A method is a scikit-learn style classifier made with ``schema``, ``epsilon``, ``delta``, ``mode``,
-``random_state``, ``noise_seed``, ``n_jobs`` and its own hyper-parameters. This is the only place
+A method is a scikit-learn style classifier made with ``schema``, ``epsilon``, ``delta``,
+``random_state``, ``noise_seed``, ``n_jobs`` and its own hyper-parameters, and with ``mode`` where it
+has several. Its card states the mode it is in; a configuration cannot say otherwise. This is the only place
 where a name in a configuration becomes a class.
 """
 
@@ -167,8 +168,22 @@ def build_method(
         raise MethodError(
             f"method {config['name']}: no parameter {unknown[0]!r}; it has {', '.join(own) or 'none'}."
         )
-    # A method without variants need not take a mode; the name in the configuration is a label then.
-    mode = {"mode": config["mode"]} if "mode" in known else {}
+    mode = {} if config.get("mode") is None else {"mode": config["mode"]}
+    if mode and "mode" not in known:
+        own = [name for name in known if name not in SHARED_PARAMETERS]
+        raise MethodError(
+            f"method {config['name']} has no modes, got method.mode={config['mode']}. What it does follows "
+            f"from its parameters: {', '.join(own) or 'none'}."
+        )
+    for name, is_so in (
+        ("is_private", getattr(cls, "is_private", None)),
+        ("is_tuned", hasattr(cls, "tune") and config.get("is_tuned")),
+    ):
+        if is_so is not None and bool(config.get(name, is_so)) != bool(is_so):
+            raise MethodError(
+                f"method {config['name']}: its configuration says {name}: {str(config[name]).lower()}, but "
+                f"{cls.__name__} is otherwise. Correct method.{name}."
+            )
     return cls(
         schema=schema,
         epsilon=epsilon,

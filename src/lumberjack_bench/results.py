@@ -7,10 +7,11 @@ and nothing else. Built from the result files; see :mod:`lumberjack_bench.runs.s
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -38,11 +39,14 @@ COLUMNS = (
     "status",
     "data_source",
     "is_stand_in",
+    "data_version",
+    "dataset_config",
     "card_status",
     "card_claim",
     "card_concerns",
     "tuned",
     "run_hash",
+    "started",
     "versions",
     "commit",
     "machine",
@@ -51,49 +55,73 @@ COLUMNS = (
 CONFIDENCE = 0.95
 
 
+RANGES = {"accuracy": (0.0, 1.0)}
+"""What a metric can be; one that is not listed may be any number."""
+
+ANY_NUMBER = (-math.inf, math.inf)
+
+INTERVAL_NAME = "95 % interval: Student's t on the log-odds scale, which stays within [0, 1]"
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Mean over repetitions with its t interval.
+    """Mean over repetitions with its 95 % interval.
 
     Attributes
     ----------
     mean : float
         Mean.
-    half_width : float
-        Half the width of the 95 % interval; NaN for a single value.
+    lower, upper : float
+        Ends of the interval; NaN for a single value.
     n : int
         Number of values.
     """
 
     mean: float
-    half_width: float
+    lower: float
+    upper: float
     n: int
 
     def __str__(self) -> str:
-        if math.isnan(self.half_width):
+        if math.isnan(self.lower):
             return f"{self.mean:.4f}"
-        return f"{self.mean:.4f} ± {self.half_width:.4f}"
+        above, below = self.upper - self.mean, self.mean - self.lower
+        if abs(above - below) < 0.0005:
+            return f"{self.mean:.4f} ± {max(above, below):.4f}"
+        return f"{self.mean:.4f} [{self.lower:.4f}, {self.upper:.4f}]"
 
 
-def t_interval(values: Sequence[float]) -> Interval:
-    """Return the mean of values and Student's 95 % interval around it.
+def mean_interval(values: Sequence[float], bounds: tuple[float, float] = ANY_NUMBER) -> Interval:
+    """Return the mean of values and a 95 % interval that bounded values cannot leave.
+
+    Student's interval for the log-odds of the mean, by the delta method; for narrow intervals it
+    equals Student's own, which a few repetitions can carry far beyond what an accuracy can be.
 
     Parameters
     ----------
     values : sequence of float
         At least one.
+    bounds : tuple of float
+        Least and largest possible value; infinite for Student's own interval.
 
     Returns
     -------
     Interval
     """
-    from scipy.special import stdtrit
+    from scipy.special import expit, logit, stdtrit
 
-    n = len(values)
+    n, mean = len(values), fmean(values)
     if n < 2:
-        return Interval(fmean(values), math.nan, n)
-    quantile = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
-    return Interval(fmean(values), quantile * stdev(values) / math.sqrt(n), n)
+        return Interval(mean, math.nan, math.nan, n)
+    half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * stdev(values) / math.sqrt(n)
+    least, largest = bounds
+    width = largest - least
+    if half == 0 or math.isinf(width):
+        return Interval(mean, mean - half, mean + half, n)
+    share = (mean - least) / width
+    half_odds = half / width / (share * (1 - share))
+    lower, upper = (least + width * float(expit(logit(share) + s * half_odds)) for s in (-1, 1))
+    return Interval(mean, lower, upper, n)
 
 
 def rows_of_result(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -113,6 +141,8 @@ def rows_of_result(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     common = _common(result) | {
         "data_source": result["data_source"]["label"],
         "is_stand_in": result["data_source"]["is_stand_in"],
+        "mode": card["mode"],
+        "started": result["started"],
         "card_status": card["status"],
         "card_claim": _claim(card),
         "card_concerns": "; ".join(card["concerns"]),
@@ -142,6 +172,54 @@ def rows_of_failure(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         One value per name in :data:`COLUMNS`.
     """
     yield dict.fromkeys(COLUMNS, "") | _common(record) | {"metric": "failure"}
+
+
+def data_version(run: Mapping[str, Any]) -> str:
+    """Name the rows and the schema of a run, however the data set is called.
+
+    Parameters
+    ----------
+    run : mapping
+        The ``run`` part of a result or failure.
+
+    Returns
+    -------
+    str
+        Eight hexadecimal digits, equal only for the same rows read with the same schema.
+    """
+    return hashlib.sha256(run["dataset_identity"].encode()).hexdigest()[:8]
+
+
+def newest_versions(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Keep the newest version of each data set: results of changed rows or schemas never mix.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The results table.
+
+    Returns
+    -------
+    newest : DataFrame
+        Of each data set, and of each of its stand-ins, the rows with the version that was run last;
+        failed runs are all kept.
+    left_out : list of str
+        A line for each older version.
+    """
+    finished = table[table["status"] == "ok"]
+    keep = table["status"] != "ok"
+    left_out = []
+    for (dataset, _), rows in finished.groupby(["dataset", "is_stand_in"], sort=True):
+        last = rows.groupby("data_version")["started"].max().sort_values(kind="stable")
+        for version in last.index[:-1]:
+            older = rows[rows["data_version"] == version]
+            n_runs = older["run_hash"].nunique()
+            left_out.append(
+                f"{dataset}: {n_runs} older run{'s' * (n_runs != 1)} ({older['data_source'].iloc[0]}; version "
+                f"{version}) left out: the rows or the schema have changed since."
+            )
+        keep |= table.index.isin(rows.index[rows["data_version"] == last.index[-1]])
+    return table[keep], left_out
 
 
 def write_table(store: ResultStore) -> Path:
@@ -224,7 +302,7 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
     str
         One block per data set; a method that is not private has one value for every eps.
     """
-    blocks: dict[str, dict[tuple[str, str], dict[float, Interval]]] = {}
+    blocks: dict[tuple[str, str], dict[tuple[str, str], dict[float, Interval]]] = {}
     for result in results:
         run = result["run"]
         values = [r["metrics"][metric] for r in result["repetitions"] if metric in r["metrics"]]
@@ -233,10 +311,13 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
             dataset = run["dataset"]["name"] + (
                 f" [{source['label']}]" if source["is_stand_in"] else ""
             )
-            rows = blocks.setdefault(dataset, {})
-            rows.setdefault(_row_name(run), {})[run["eps"]] = t_interval(values)
+            rows = blocks.setdefault((dataset, data_version(run)), {})
+            interval = mean_interval(values, RANGES.get(metric, ANY_NUMBER))
+            rows.setdefault(_row_name(result), {})[run["eps"]] = interval
     lines: list[str] = []
-    for dataset, rows in blocks.items():
+    for (dataset, version), rows in blocks.items():
+        if sum(name == dataset for name, _ in blocks) > 1:
+            dataset = f"{dataset} (version {version})"
         has_variants = len({name for name, _ in rows}) < len(rows)
         columns = sorted({eps for cells in rows.values() for eps in cells if math.isfinite(eps)})
         header = [f"{metric}, {dataset}", *(f"eps={eps:g}" for eps in columns)]
@@ -251,9 +332,10 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
     return "\n".join(lines[:-1])
 
 
-def _row_name(run: dict[str, Any]) -> tuple[str, str]:
+def _row_name(result: dict[str, Any]) -> tuple[str, str]:
+    run, mode = result["run"], result["card"]["mode"]
     method = run["method"]
-    mode = "" if method["mode"] == "paper" else f" ({method['mode']})"
+    mode = "" if mode == "paper" else f" ({mode})"
     variant = ",".join(f"{k}={v}" for k, v in method["params"].items())
     return (
         f"{method['name']}{mode}",
@@ -274,13 +356,16 @@ def _common(record: dict[str, Any]) -> dict[str, Any]:
         "dataset": run["dataset"]["name"],
         "method": method["name"],
         "label": method["label"],
-        "mode": method["mode"],
+        # A failed run has no card; a configuration says nothing of the modes that a method names itself.
+        "mode": method["mode"] or "",
         "params": json.dumps(method["params"], sort_keys=True),
         "eps": run["eps"],
         "delta": run["delta"],
         "seed": run["seed"],
         "status": record["status"],
         "run_hash": record["run_hash"],
+        "data_version": data_version(run),
+        "dataset_config": json.dumps(run["dataset"], sort_keys=True),
         "versions": " ".join(f"{k}={v}" for k, v in record["versions"].items()),
         "commit": record["commit"],
         "machine": record["machine"],

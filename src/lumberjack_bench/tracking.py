@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from lumberjack_bench.results import data_version
 from lumberjack_bench.runs.store import ResultStore
 
 if TYPE_CHECKING:
@@ -332,12 +333,13 @@ class MlflowTracker:
         metrics = [
             Metric(name, value, end, step) for name, value, step in _metrics(result["repetitions"])
         ]
-        params = [Param(name, text[:PARAM_LENGTH]) for name, text in _params(result["run"])]
+        params = [Param(name, text[:PARAM_LENGTH]) for name, text in _params(result)]
         tags = [
             RunTag("complete", "true"),
             RunTag("started", result["started"]),
             RunTag("privacy_status", result["card"]["status"]),
             RunTag("data_source", result["data_source"]["label"]),
+            RunTag("data_version", data_version(result["run"])),
             RunTag("commit", result["commit"]),
             RunTag("machine", result["machine"]),
             *(RunTag(f"version.{name}", v) for name, v in result["versions"].items()),
@@ -469,12 +471,13 @@ def _metrics(repetitions: list[dict[str, Any]]) -> Iterable[tuple[str, float, in
                 yield f"repetition.{name}", r["metrics"][name], r["repetition"]
 
 
-def _params(run: dict[str, Any]) -> Iterable[tuple[str, str]]:
+def _params(result: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    run = result["run"]
     method = run["method"]
     yield from (
         ("dataset", str(run["dataset"]["name"])),
         ("method", str(method["name"])),
-        ("mode", str(method["mode"])),
+        ("mode", str(result["card"]["mode"])),
         ("eps", "inf" if math.isinf(run["eps"]) else repr(run["eps"])),
         ("delta", repr(run["delta"])),
         ("seed", str(run["seed"])),

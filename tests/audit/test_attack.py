@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def config(target, **params):
-    return {"name": "audited", "target": target, "mode": "paper", "params": params}
+    return {"name": "audited", "target": target, "params": params}
 
 
 def run_audit(method, pair, n_runs, **options):

@@ -43,7 +43,7 @@ def make_run() -> Callable[..., RunConfig]:
                 "target": f"toy_methods.{toy}",
                 "label": toy,
                 "is_private": True,
-                "mode": "paper",
+                "mode": None,
                 "is_tuned": is_tuned,
                 "params": params,
             },

@@ -53,6 +53,13 @@ def test_a_package_of_ones_own_can_be_allowed_but_not_its_namesakes() -> None:
         ({"target": "baselines.majority.np"}, "names no class"),
         ({"params": {"depth": 3}}, "no parameter 'depth'; it has none"),
         ({"params": {"epsilon": 3}}, "params may not hold epsilon"),
+        ({"is_private": True}, "says is_private: true, but MajorityClassifier is otherwise"),
+        ({"is_tuned": True}, "says is_tuned: true, but MajorityClassifier is otherwise"),
+        (
+            {"target": "lumberjack.LumberjackClassifier", "is_private": True, "mode": "tight"},
+            "majority has no modes, got method.mode=tight. What it does follows from its parameters: "
+            "n_estimators, max_depth, structure_fraction, leaf_mechanism, accounting",
+        ),
     ],
 )
 def test_a_configuration_that_fits_no_class_is_refused(

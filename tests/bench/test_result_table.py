@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lumberjack_bench.results import (
     COLUMNS,
     accuracy_table,
+    mean_interval,
+    newest_versions,
     read_table,
-    t_interval,
     write_table,
 )
 from lumberjack_bench.runs.store import ResultStore, StoreError
@@ -47,7 +50,9 @@ def record(
             {"repetition": i, "metrics": {"fit_seconds": 1.5, "accuracy": a}}
             for i, a in enumerate(accuracies)
         ],
+        "started": "2026-01-01T00:00:00.000+00:00",
         "card": {
+            "mode": "paper",
             "status": "doubted" if is_private else "not private",
             "claimed": claimed if is_private else None,
             "concerns": ["first", "second"],
@@ -71,19 +76,71 @@ def keep(store: ResultStore, *records: dict[str, Any]) -> None:
         store.write(one["run_hash"], one)
 
 
-def test_the_interval_is_students() -> None:
+def test_without_bounds_the_interval_is_students() -> None:
     # Values 1, 2, 3, 4, 5: mean 3, s = sqrt(2.5) = 1.581139, t(4, 0.975) = 2.776445,
     # half width 2.776445 * 1.581139 / sqrt(5) = 1.963243.
-    interval = t_interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert interval.mean == 3.0
-    assert interval.half_width == pytest.approx(1.963243, abs=1e-6)
-    assert interval.n == 5
+    interval = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (interval.mean, interval.n) == (3.0, 5)
+    assert interval.upper - 3.0 == pytest.approx(1.963243, abs=1e-6)
+    assert 3.0 - interval.lower == pytest.approx(1.963243, abs=1e-6)
+
+
+def test_the_interval_of_a_bounded_mean_is_taken_on_the_scale_of_log_odds() -> None:
+    # 0.8 and 0.9: mean 0.85, s = 0.0707107, t(1, 0.975) = 12.706205, half width 0.6353102, over
+    # 0.85 * 0.15 = 4.982825; log(0.85 / 0.15) = 1.734601; 1 / (1 + exp(3.248224)) = 0.037391,
+    # 1 / (1 + exp(-6.717426)) = 0.998792.
+    interval = mean_interval([0.8, 0.9], (0.0, 1.0))
+    assert interval.lower == pytest.approx(0.037391, abs=1e-6)
+    assert interval.upper == pytest.approx(0.998792, abs=1e-6)
+    assert str(interval) == "0.8500 [0.0374, 0.9988]"
+
+
+def test_the_interval_of_a_bounded_mean_is_students_where_that_is_narrow() -> None:
+    values = [0.8489, 0.8512, 0.8471, 0.8503, 0.8495]
+    ours, students = mean_interval(values, (0.0, 1.0)), mean_interval(values)
+    assert ours.lower == pytest.approx(students.lower, abs=2e-5)
+    assert ours.upper == pytest.approx(students.upper, abs=2e-5)
+    assert str(ours) == str(students) == "0.8494 ± 0.0019"
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=6),
+    st.sampled_from([(0.0, 1.0), (-1.0, 1.0)]),
+)
+def test_no_interval_leaves_what_the_values_can_be(values, bounds) -> None:
+    interval = mean_interval(values, bounds)
+    assert bounds[0] <= interval.lower <= interval.mean + 1e-12
+    assert interval.mean - 1e-12 <= interval.upper <= bounds[1]
 
 
 def test_a_single_value_has_no_interval() -> None:
-    interval = t_interval([0.8])
-    assert math.isnan(interval.half_width)
+    interval = mean_interval([0.8])
+    assert math.isnan(interval.lower)
     assert str(interval) == "0.8000"
+
+
+def test_the_newest_version_of_a_data_set_is_kept_and_older_ones_are_named(store) -> None:
+    def version(identity: str, started: str, **changes: Any) -> dict[str, Any]:
+        one = record(run_hash=identity, started=started, **changes)
+        one["run"]["dataset_identity"] = identity
+        return one
+
+    stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
+    keep(
+        store,
+        version("corrected schema", "2026-01-03"),
+        version("first", "2026-01-01"),
+        version("changed rows", "2026-01-02"),
+        version("other rows", "2026-01-01", data_source=stand_in),
+    )
+    table = read_table(write_table(store))
+    newest, left_out = newest_versions(table)
+    assert set(newest["run_hash"]) == {"corrected schema", "other rows"}
+    assert len(left_out) == 2
+    assert all(
+        line.startswith("adult: 1 older run (adult.data, 48,842 rows; version ")
+        for line in left_out
+    )
 
 
 def test_the_table_has_a_row_for_each_repetition_and_metric(store: ResultStore) -> None:
@@ -170,10 +227,17 @@ def test_the_accuracy_table_has_methods_down_and_eps_across() -> None:
         record("reference", math.inf, (0.7,)),
     ]
     assert accuracy_table(results) == (
-        "accuracy, adult  eps=0.5          eps=2\n"
-        "forest           0.8500 ± 0.6353  0.9000 ± 0.0000\n"
-        "reference        0.7000           0.7000"
+        "accuracy, adult  eps=0.5                  eps=2\n"
+        "forest           0.8500 [0.0374, 0.9988]  0.9000 ± 0.0000\n"
+        "reference        0.7000                   0.7000"
     )
+
+
+def test_the_accuracy_table_tells_versions_of_a_data_set_apart() -> None:
+    corrected = record()
+    corrected["run"]["dataset_identity"] = "y"
+    text = accuracy_table([record(), corrected])
+    assert text.count("accuracy, adult (version ") == 2
 
 
 def test_the_accuracy_table_names_stand_ins_and_tells_variants_apart() -> None:

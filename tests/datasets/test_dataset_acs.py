@@ -285,9 +285,12 @@ def archive(text: str) -> bytes:
 def test_the_download_is_unpacked_into_the_folder_of_folktables(server, data_dir, monkeypatch):
     monkeypatch.setattr(acs, "CENSUS", server.url)
     server.files["/2018/1-Year/csv_pca.zip"] = archive(person_file().to_csv(index=False))
+    before = datasets.identity(named_config("acs_income"))
     assert load("acs_income").n_rows == 11
+    assert datasets.identity(named_config("acs_income")) == before
     folder = data_dir / "2018" / "1-Year"
-    assert sorted(path.name for path in folder.iterdir()) == [".lock", "psam_p06.csv"]
+    names = [".lock", "psam_p06.csv", "psam_p06.csv.sha256"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     load("acs_travel_time")
     assert server.requests == ["/2018/1-Year/csv_pca.zip"]
 
@@ -473,16 +476,26 @@ def test_two_stand_ins_for_a_task_are_refused(stand_in):
         load("acs_income", stand_in_dir=str(stand_in))
 
 
-def test_identity_tells_a_stand_in_from_the_survey_and_does_not_change_by_a_download(
-    stand_in, data_dir
-):
+def test_identity_tells_a_stand_in_from_the_survey(stand_in):
     config = named_config("acs_income")
     survey = datasets.identity(config)
-    put(data_dir, person_file().to_csv(index=False))
-    assert datasets.identity(config) == survey
-    other = datasets.identity({**config, "stand_in_dir": str(stand_in)})
-    assert other != survey
+    assert datasets.identity({**config, "stand_in_dir": str(stand_in)}) != survey
     assert datasets.identity({**config, "states": ["CA", "TX"]}) != survey
+
+
+def test_a_part_of_the_survey_file_is_not_the_whole_one(data_dir, monkeypatch):
+    # The published file has 378,817 persons.
+    config = named_config("acs_income")
+    published = datasets.identity(config)
+    rows = person_file()
+    put(data_dir, rows.to_csv(index=False))
+    part = datasets.identity(config)
+    assert part != published
+    put(data_dir, rows[1:].to_csv(index=False))
+    assert datasets.identity(config) not in (part, published)
+    whole = {(2018, "1-Year", ("CA",)): len(rows) - 1}
+    monkeypatch.setattr(acs, "PUBLISHED_PERSONS", whole)
+    assert datasets.identity(config) == published
 
 
 DEVELOPMENT_TABLES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "acs"

@@ -37,15 +37,17 @@ B = [0.79, 0.80, 0.81, 0.82, 0.83]
 
 
 def test_differences_are_paired_by_split(table_of):
-    # Differences 0.01 to 0.05: mean 0.03, s = 0.01581139, t(4, 0.975) = 2.776445,
-    # half width 0.01963243. Wilcoxon, five positive differences: p = 2 / 2^5 = 0.0625.
+    # Differences 0.01 to 0.05: mean 0.03, s = 0.01581139, t(4, 0.975) = 2.776445, half width
+    # 0.01963243. On [-1, 1] the mean is the share 0.515, of log-odds 0.0600180, and the half width
+    # 0.00981622 / (0.515 * 0.485) = 0.0393002. Shares 0.505179 and 0.524809: -1 + 2 * share.
+    # Wilcoxon, five positive differences: p = 2 / 2^5 = 0.0625.
     (only,) = compare(table_of(result_rows("a", A), result_rows("b", B)), "a", "b").comparisons
     assert only.n_pairs == 5
     assert only.mean_a == pytest.approx(0.84)
     assert only.mean_b == pytest.approx(0.81)
     assert only.difference.mean == pytest.approx(0.03)
-    assert only.lower == pytest.approx(0.03 - 0.01963243, abs=1e-8)
-    assert only.upper == pytest.approx(0.03 + 0.01963243, abs=1e-8)
+    assert only.difference.lower == pytest.approx(0.010359, abs=2e-6)
+    assert only.difference.upper == pytest.approx(0.049618, abs=2e-6)
     assert only.p_value == pytest.approx(0.0625)
     assert (only.wins, only.ties, only.losses) == (5, 0, 0)
     assert only.winner == "a"
@@ -62,7 +64,7 @@ def test_the_other_way_round_has_the_other_sign(table_of):
     table = table_of(result_rows("a", A), result_rows("b", B))
     (forth,) = compare(table, "a", "b").comparisons
     (back,) = compare(table, "b", "a").comparisons
-    assert back.lower == pytest.approx(-forth.upper)
+    assert back.difference.lower == pytest.approx(-forth.difference.upper)
     assert (back.wins, back.losses, back.winner) == (0, 5, "b")
 
 
@@ -89,7 +91,7 @@ def test_over_all_eps_each_split_is_averaged_first(table_of):
     assert over_all.eps is None
     assert over_all.n_pairs == 2
     assert over_all.difference.mean == pytest.approx(0.03)
-    assert over_all.upper == pytest.approx(0.03 + 0.12706205, abs=1e-8)
+    assert over_all.difference.upper == pytest.approx(0.155904, abs=1e-6)
 
 
 def test_equal_methods_tie_and_have_no_winner(table_of):
@@ -97,7 +99,7 @@ def test_equal_methods_tie_and_have_no_winner(table_of):
     for interval in ("t", "bootstrap"):
         (only,) = compare(table, "a", "b", interval=interval).comparisons
         assert (only.wins, only.ties, only.losses) == (0, 5, 0)
-        assert (only.lower, only.upper, only.p_value) == (0.0, 0.0, 1.0)
+        assert (only.difference.lower, only.difference.upper, only.p_value) == (0.0, 0.0, 1.0)
         assert only.winner == ""
 
 
@@ -111,17 +113,37 @@ def test_the_bootstrap_interval_is_near_the_normal_one_for_many_pairs(table_of):
     )
     (first,) = compare(table, "a", "b", interval="bootstrap").comparisons
     (again,) = compare(table, "a", "b", interval="bootstrap").comparisons
-    assert (first.lower, first.upper) == (again.lower, again.upper)
-    assert first.lower == pytest.approx(0.003 - 0.00196, abs=0.0003)
-    assert first.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
+    assert (first.difference.lower, first.difference.upper) == (
+        again.difference.lower,
+        again.difference.upper,
+    )
+    assert first.difference.lower == pytest.approx(0.003 - 0.00196, abs=0.0003)
+    assert first.difference.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
+
+
+def test_results_of_an_older_schema_are_named_and_left_out(table_of):
+    newer = {"data_version": "2", "started": "2026-01-02", "run_hash": "new"}
+    table = table_of(
+        result_rows("a", A),
+        result_rows("b", B),
+        result_rows("a", B, **newer),
+        result_rows("b", A, **newer | {"run_hash": "newer"}),
+    )
+    result = compare(table, "a", "b")
+    (only,) = result.comparisons
+    assert only.difference.mean == pytest.approx(-0.03)
+    assert result.skipped == (
+        "adult: 2 older runs (adult.data, 48,842 rows; version 11111111) left out: the rows or the "
+        "schema have changed since.",
+    )
 
 
 def test_rows_of_different_sources_are_never_compared(table_of):
     table = table_of(
         result_rows("a", A, data_source="part, 10 rows"),
-        result_rows("b", B, data_source="whole, 20 rows"),
+        result_rows("b", B, data_source="whole, 20 rows", data_version="2", started="2026-01-02"),
     )
-    with pytest.raises(FigureError, match="no data set, data source and eps in common"):
+    with pytest.raises(FigureError, match="'a' has no finished rows.*part, 10 rows.*left out"):
         compare(table, "a", "b")
 
 

@@ -18,15 +18,16 @@ def panels_of(write_results):
     return read
 
 
-def test_a_point_is_the_mean_of_its_repetitions_with_students_interval(panels_of):
+def test_a_point_is_the_mean_of_its_repetitions_with_its_interval(panels_of):
     # Values 0.81 to 0.85: mean 0.83, s = 0.01 sqrt(2.5) = 0.01581139, t(4, 0.975) = 2.776445,
-    # half width 2.776445 * 0.01581139 / sqrt(5) = 0.01963243.
+    # half width 2.776445 * 0.01581139 / sqrt(5) = 0.01963243, over 0.83 * 0.17 = 0.1391385 in log-odds,
+    # where 0.83 is 1.585627: 1 / (1 + exp(-1.446489)) = 0.809457, 1 / (1 + exp(-1.724766)) = 0.848742.
     (panel,) = panels_of(result_rows("forest", [0.81, 0.82, 0.83, 0.84, 0.85], eps=2.0))
     (row,) = csv_rows("figure3", [panel])
     assert row["eps"] == 2.0
     assert row["mean"] == pytest.approx(0.83)
-    assert row["lower"] == pytest.approx(0.83 - 0.01963243, abs=1e-8)
-    assert row["upper"] == pytest.approx(0.83 + 0.01963243, abs=1e-8)
+    assert row["lower"] == pytest.approx(0.809457, abs=1e-6)
+    assert row["upper"] == pytest.approx(0.848742, abs=1e-6)
     assert row["n_repetitions"] == 5
 
 
@@ -94,6 +95,20 @@ def test_rows_of_a_stand_in_and_of_the_real_file_never_meet_in_a_curve(panels_of
         ("psam_p06.csv, 20 rows", False, 0.8),
         ("stand-in part.parquet, 10 rows", True, 0.7),
     ]
+
+
+def test_results_of_an_older_schema_are_left_out_and_the_panel_says_so(panels_of):
+    newer = {"data_version": "2", "started": "2026-01-02"}
+    (panel,) = panels_of(
+        result_rows("forest", [0.8, 0.9], dataset="mine", data_source="mine.csv, 20 rows"),
+        result_rows("forest", [0.7], dataset="mine", data_source="mine.csv, 20 rows", **newer),
+    )
+    (curve,) = panel.curves
+    assert (curve.last, curve.points[0].interval.n) == (0.7, 1)
+    assert panel.left_out == (
+        "mine: 1 older run (mine.csv, 20 rows; version 11111111) left out: the rows or the schema have "
+        "changed since.",
+    )
 
 
 def test_variants_of_a_method_are_named_by_what_differs(panels_of):

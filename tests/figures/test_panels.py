@@ -138,13 +138,14 @@ def test_a_majority_far_below_is_written_with_its_value_and_does_not_squeeze_the
 
 def test_bands_are_the_intervals(drawn):
     # Two values 0.01 apart from their mean: s = 0.0141421, t(1, 0.975) = 12.706205,
-    # half width 12.706205 * 0.0141421 / sqrt(2) = 0.12706205.
+    # half width 12.706205 * 0.0141421 / sqrt(2) = 0.12706205, over 0.25 = 0.5082482 in log-odds;
+    # 1 / (1 + exp(0.5082482)) = 0.375605.
     figure = drawn(sweep("lumberjack", [0.5, 0.5, 0.6]))
     (band,) = figure.axes[0].collections
     ends = band.get_paths()[0].vertices
     at_first = ends[np.isclose(ends[:, 0], 0.5)][:, 1]
-    assert at_first.min() == pytest.approx(0.5 - 0.12706205, abs=1e-7)
-    assert at_first.max() == pytest.approx(0.5 + 0.12706205, abs=1e-7)
+    assert at_first.min() == pytest.approx(0.375605, abs=1e-6)
+    assert at_first.max() == pytest.approx(1 - 0.375605, abs=1e-6)
 
 
 def test_a_method_looks_the_same_in_every_panel(drawn):

@@ -68,10 +68,11 @@ def test_the_page_stands_on_its_own_and_is_well_formed(page_of):
 
 
 def test_it_shows_means_with_intervals_and_marks_the_best(page_of):
-    # 0.82, 0.83, 0.84: s = 0.01, t(2, 0.975) = 4.302653, half 4.302653 * 0.01 / sqrt(3) = 0.02484.
+    # 0.82, 0.83, 0.84: s = 0.01, t(2, 0.975) = 4.302653, half 4.302653 * 0.01 / sqrt(3) = 0.02484,
+    # over 0.83 * 0.17 = 0.17606 in log-odds; 1 / (1 + exp(-(1.58563 -+ 0.17606))) = 0.8037, 0.8534.
     page = page_of(*some_runs())
-    assert "<b>0.8300 ± 0.0248</b>" in page
-    assert "<td>0.7900 ± 0.0248</td>" in page
+    assert "<b>0.8300 [0.8037, 0.8534]</b>" in page
+    assert "<td>0.7900 [0.7641, 0.8138]</td>" in page
 
 
 def test_it_holds_cards_versions_times_and_commands(page_of):
@@ -81,15 +82,19 @@ def test_it_holds_cards_versions_times_and_commands(page_of):
     assert "python=3.11 numpy=2.4" in page
     assert "Linux, 2 cores" in page
     assert ">2.50<" in page  # the mean of 1.5, 2.5 and 3.5 seconds
-    assert "python run.py -m +experiment=figure3 dataset=adult" in page
+    command = (
+        "dataset=adult +method.params.depth=3 n_repeats=3 method=extra_trees,lumberjack,snr eps=1,2"
+    )
+    assert f"python run.py -m {command}\n" in page
     assert "python scripts/make_figures.py figure3 report" in page
 
 
 def test_it_compares_split_by_split(page_of):
-    # Differences at the common eps, 1: 0.04, 0.03, 0.05; mean 0.04, half width 0.02484.
+    # Differences at the common eps, 1: 0.04, 0.03, 0.05; mean 0.04, half width 0.02484, on the
+    # scale of log-odds within [-1, 1].
     page = page_of(*some_runs())
     assert "+0.0400" in page
-    assert "[+0.0152, +0.0648]" in page
+    assert "[+0.0151, +0.0648]" in page
     assert "3 / 0 / 0" in page
 
 
@@ -109,7 +114,7 @@ def test_stand_ins_and_failures_are_said(page_of):
     assert '<span class="alert">ACSIncome (stand-in part.parquet, 10 rows)</span>' in page
     assert "1 without a result" in page
     assert re.search(r"<td>timed out</td><td><code>beef</code>", page)
-    assert "dataset.stand_in_dir=FOLDER" in page
+    assert "# with LUMBERJACK_STAND_IN_DIR=FOLDER for the stand-ins" in page
 
 
 def test_figures_that_lie_beside_it_are_embedded(page_of, tmp_path):

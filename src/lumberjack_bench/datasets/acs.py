@@ -7,6 +7,7 @@ holds the equality of what is read. Folktables turns missing codes (not applicab
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -45,6 +46,7 @@ from lumberjack_bench.datasets.sources import (
     first_that_works,
     folder_lock,
     remembered_sha256,
+    sha256_of,
 )
 from lumberjack_bench.datasets.table import column_names, read_columns
 
@@ -196,9 +198,10 @@ def load(config: Mapping[str, Any]) -> Dataset:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-    """Return what determines the rows: the task and survey, or the stand-in's checksum.
+    """Return what determines the rows: task, schema and survey, or the checksum of other rows.
 
-    The survey's own file is published and does not change, so it need not be there yet.
+    The survey's published file does not change, so it need not be there yet. A file that is there
+    and is not the published one, such as a part of it, counts by its checksum.
 
     Parameters
     ----------
@@ -210,11 +213,39 @@ def identity(config: Mapping[str, Any]) -> str:
     str
     """
     task_name, survey = _task(config), _survey(config)
+    schema = task_schema(task_name, survey.states).digest()
     stand_in, _ = find_stand_in(config, task_name)
-    if stand_in is None:
-        return f"acs:{task_name}:{survey.description}"
-    digest = remembered_sha256(stand_in, data_folder(config) / "cache")
-    return f"stand-in:{task_name}:{stand_in.name}:{digest}"
+    data_dir = data_folder(config)
+    if stand_in is not None:
+        digest = remembered_sha256(stand_in, data_dir / "cache")
+        return f"stand-in:{task_name}:{stand_in.name}:{digest}:{schema}"
+    paths = [(state, survey.folder(data_dir) / survey.file_name(state)) for state in survey.states]
+    others = [
+        f"{path.name}={digest}"
+        for state, path in paths
+        if path.is_file()
+        and (digest := remembered_sha256(path, data_dir / "cache"))
+        and not _is_published(path, digest, survey, state)
+    ]
+    return ":".join(["acs", task_name, survey.description, *others, schema])
+
+
+def _published_mark(path: Path) -> Path:
+    """Return the file that holds the checksum of a survey file as it was downloaded."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _is_published(path: Path, digest: str, survey: Survey, state: str) -> bool:
+    """Whether a survey file is as it was published: downloaded here, or of the known length."""
+    with contextlib.suppress(OSError):
+        if _published_mark(path).read_text(encoding="utf-8").strip() == digest:
+            return True
+    n_persons = PUBLISHED_PERSONS.get((survey.year, survey.horizon, (state,)))
+    if n_persons is None:
+        return False
+    with path.open("rb") as handle:
+        n_lines = sum(chunk.count(b"\n") for chunk in iter(lambda: handle.read(1 << 20), b""))
+    return n_lines == n_persons + 1
 
 
 def task_schema(task_name: str, states: tuple[str, ...]) -> FeatureSchema:
@@ -421,6 +452,8 @@ def _fetch_survey_file(
                 raise SourceFailure(f"{archive_name} holds no {path.name}") from None
             except (zipfile.BadZipFile, EOFError) as error:
                 raise SourceFailure(f"{archive_name} is damaged ({error})") from None
+        with atomic_file(_published_mark(path)) as handle:
+            handle.write(f"{sha256_of(path)}\n".encode())
 
     try:
         with folder_lock(path.parent, f"{name}: fetching {path.name}"):

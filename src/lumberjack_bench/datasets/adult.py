@@ -92,7 +92,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-    """Return what determines the rows: the published checksums.
+    """Return what determines the rows: the published checksums, and the schema.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def identity(config: Mapping[str, Any]) -> str:
     -------
     str
     """
-    return f"uci:{_digest()}"
+    return f"uci:{_digest()}:{read_schema('adult').digest()}"
 
 
 def ensure_files(folder: Path) -> None:

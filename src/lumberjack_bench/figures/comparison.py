@@ -18,7 +18,14 @@ from scipy import stats
 
 from lumberjack_bench.figures.curves import split_values
 from lumberjack_bench.figures.request import FigureError, check_known
-from lumberjack_bench.results import CONFIDENCE, Interval, t_interval
+from lumberjack_bench.results import (
+    ANY_NUMBER,
+    CONFIDENCE,
+    RANGES,
+    Interval,
+    mean_interval,
+    newest_versions,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,9 +78,7 @@ class Comparison:
     mean_a, mean_b : float
         Means over the common splits.
     difference : Interval
-        Mean of a - b; the half width is NaN when `lower` and `upper` come from a bootstrap.
-    lower, upper : float
-        Ends of the 95 % interval of the mean difference.
+        Mean of a - b with its 95 % interval.
     p_value : float
         Of the two-sided Wilcoxon signed-rank test.
     wins, ties, losses : int
@@ -86,8 +91,6 @@ class Comparison:
     mean_a: float
     mean_b: float
     difference: Interval
-    lower: float
-    upper: float
     p_value: float
     wins: int
     ties: int
@@ -101,7 +104,7 @@ class Comparison:
     @property
     def winner(self) -> Literal["a", "b", ""]:
         """The better one when the interval leaves out 0, else nobody."""
-        return "a" if self.lower > 0 else "b" if self.upper < 0 else ""
+        return "a" if self.difference.lower > 0 else "b" if self.difference.upper < 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class Result:
     comparisons : tuple of Comparison
         By data set, then eps; the row over all eps last where there are several.
     skipped : tuple of str
-        One line for each data set and eps with too few pairs.
+        One line for each data set and eps with too few pairs, and for older versions of a data set.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -172,7 +175,8 @@ def compare(
     datasets : sequence of str
         Data sets; empty for all.
     interval : {"t", "bootstrap"}
-        Student's interval of the mean difference, or SciPy's BCa bootstrap of the pairs.
+        Interval of the mean difference as :func:`lumberjack_bench.results.mean_interval` gives it, or
+        SciPy's BCa bootstrap of the pairs.
 
     Returns
     -------
@@ -185,12 +189,16 @@ def compare(
     """
     check_known("data set", datasets, sorted(table["dataset"].unique()))
     check_known("metric", [metric], sorted(set(table["metric"]) - {"failure"}))
-    rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
     if datasets:
-        rows = rows[rows["dataset"].isin(datasets)]
-    rows_a, rows_b = (_select(rows, table, read_selector(text)) for text in (a, b))
+        table = table[table["dataset"].isin(datasets)]
+    newest, skipped = newest_versions(table)
+    rows = newest[
+        (newest["metric"] == metric) & (newest["status"] == "ok") & newest["value"].notna()
+    ]
+    least, largest = RANGES.get(metric, ANY_NUMBER)
+    bounds = (least - largest, largest - least)
+    rows_a, rows_b = (_select(rows, table, read_selector(text), skipped) for text in (a, b))
     comparisons: list[Comparison] = []
-    skipped: list[str] = []
     for dataset, source in sorted(
         set(zip(rows_a["dataset"], rows_a["data_source"], strict=True))
         & set(zip(rows_b["dataset"], rows_b["data_source"], strict=True))
@@ -212,22 +220,27 @@ def compare(
                 )
                 continue
             per_eps[eps] = pairs
-            comparisons.append(_compare_pairs(dataset, source, eps, pairs, interval))
+            comparisons.append(_compare_pairs(dataset, source, eps, pairs, interval, bounds))
         if len(per_eps) > 1:
             averaged = _average(per_eps)
             if len(averaged) >= FEWEST_PAIRS:
-                comparisons.append(_compare_pairs(dataset, source, None, averaged, interval))
+                comparisons.append(
+                    _compare_pairs(dataset, source, None, averaged, interval, bounds)
+                )
     if not comparisons:
         raise FigureError(_nothing_in_common(a, b, skipped))
     return Result(tuple(comparisons), tuple(skipped))
 
 
-def _select(rows: pd.DataFrame, table: pd.DataFrame, selector: Selector) -> pd.DataFrame:
+def _select(
+    rows: pd.DataFrame, table: pd.DataFrame, selector: Selector, skipped: Sequence[str]
+) -> pd.DataFrame:
     check_known("method", [selector.method], sorted(table["method"].unique()))
     chosen = rows[rows["method"] == selector.method]
     if chosen.empty:
         raise FigureError(
-            f"{selector.text!r} has no finished rows of this metric on the data sets asked for."
+            f"{selector.text!r} has no finished rows of this metric on the data sets asked for. "
+            f"{' '.join(skipped)}".rstrip()
         )
     if selector.mode is not None:
         check_known(f"mode of {selector.method}", [selector.mode], sorted(chosen["mode"].unique()))
@@ -302,16 +315,14 @@ def _compare_pairs(
     eps: float | None,
     pairs: Mapping[tuple[int, int], tuple[float, float]],
     interval: IntervalKind,
+    bounds: tuple[float, float],
 ) -> Comparison:
     values = np.array(list(pairs.values()))
     # Accuracies are shares of some thousand rows: what is below 1e-12 is rounding, not a win.
     differences = np.round(values[:, 0] - values[:, 1], 12)
-    difference = t_interval([float(d) for d in differences])
-    lower = difference.mean - difference.half_width
-    upper = difference.mean + difference.half_width
+    difference = mean_interval([float(d) for d in differences], bounds)
     if interval == "bootstrap":
-        difference = Interval(difference.mean, math.nan, difference.n)
-        lower, upper = _bootstrap(differences)
+        difference = Interval(difference.mean, *_bootstrap(differences), difference.n)
     return Comparison(
         dataset=dataset,
         data_source=source,
@@ -319,8 +330,6 @@ def _compare_pairs(
         mean_a=float(values[:, 0].mean()),
         mean_b=float(values[:, 1].mean()),
         difference=difference,
-        lower=lower,
-        upper=upper,
         p_value=float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0,
         wins=int((differences > 0).sum()),
         ties=int((differences == 0).sum()),

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lumberjack_bench.figures.request import FigureError, check_known
-from lumberjack_bench.results import Interval, t_interval
+from lumberjack_bench.results import (
+    ANY_NUMBER,
+    RANGES,
+    Interval,
+    mean_interval,
+    newest_versions,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,15 +46,18 @@ class Point:
         Privacy budget; infinite for a method that is not private.
     values : mapping of (int, int) to float
         Value by (seed, repetition), which name the split.
+    bounds : tuple of float
+        Least and largest value that the metric can have.
     """
 
     eps: float
     values: Mapping[tuple[int, int], float]
+    bounds: tuple[float, float] = RANGES["accuracy"]
 
     @property
     def interval(self) -> Interval:
-        """Mean and t interval over the repetitions."""
-        return t_interval(list(self.values.values()))
+        """Mean and interval over the repetitions."""
+        return mean_interval(list(self.values.values()), self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +116,22 @@ class Panel:
 
     Attributes
     ----------
-    dataset, data_source : str
+    dataset, data_source, dataset_config : str
         As in the results table.
     is_stand_in : bool
         Whether the rows stand in for those of the paper.
     curves : tuple of Curve
         Ordered by last value, best first.
+    left_out : tuple of str
+        A line for each older version of the data set.
     """
 
     dataset: str
     data_source: str
     is_stand_in: bool
     curves: tuple[Curve, ...]
+    dataset_config: str = "{}"
+    left_out: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -148,7 +161,7 @@ def read_panels(
     Returns
     -------
     list of Panel
-        One for each data set and source that has rows.
+        One for each data set that has rows, with its newest version; another for a stand-in.
 
     Raises
     ------
@@ -156,7 +169,9 @@ def read_panels(
         When a wanted method has no rows at all.
     """
     check_known("method", methods, sorted(table["method"].unique()))
+    table, left_out = newest_versions(table)
     rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
+    bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
         rows = rows[rows["method"].isin(methods)]
     wanted = list(datasets) or sorted(
@@ -166,10 +181,20 @@ def read_panels(
     for dataset in wanted:
         of_dataset = rows[rows["dataset"] == dataset]
         for source, of_source in of_dataset.groupby("data_source", sort=True):
-            curves = [_curve(group) for _, group in _by_curve(of_source)]
+            curves = [_curve(group, bounds) for _, group in _by_curve(of_source)]
             curves = sorted(_tell_apart(curves), key=lambda curve: (-curve.last, curve.label))
-            is_stand_in = _is_true(of_source["is_stand_in"].iloc[0])
-            panels.append(Panel(dataset, str(source), is_stand_in, tuple(curves)))
+            first = of_source.iloc[0]
+            older = tuple(line for line in left_out if line.startswith(f"{dataset}: "))
+            panels.append(
+                Panel(
+                    dataset,
+                    str(source),
+                    _is_true(first["is_stand_in"]),
+                    tuple(curves),
+                    str(first["dataset_config"]),
+                    older,
+                )
+            )
     return panels
 
 
@@ -221,7 +246,7 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``lower`` and ``upper`` are the ends of the 95 % t interval; empty for one repetition.
+        ``lower`` and ``upper`` are the ends of the 95 % interval; empty for one repetition.
     """
     return [
         {
@@ -237,8 +262,8 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
             "eps": point.eps,
             "delta": curve.delta,
             "mean": point.interval.mean,
-            "lower": _or_empty(point.interval.mean - point.interval.half_width),
-            "upper": _or_empty(point.interval.mean + point.interval.half_width),
+            "lower": _or_empty(point.interval.lower),
+            "upper": _or_empty(point.interval.upper),
             "n_repetitions": point.interval.n,
             "card_status": curve.card_status,
             "is_tuned": curve.is_tuned,
@@ -296,13 +321,13 @@ def _by_curve(rows: pd.DataFrame) -> Any:
     return rows.groupby(["method", "mode", "params", "delta"], sort=True)
 
 
-def _curve(rows: pd.DataFrame) -> Curve:
+def _curve(rows: pd.DataFrame, bounds: tuple[float, float]) -> Curve:
     first = rows.iloc[0]
     is_private = bool(rows["eps"].map(math.isfinite).all())
     kind: Kind = (
         "majority" if first["method"] == "majority" else "private" if is_private else "reference"
     )
-    points = tuple(Point(float(eps), split_values(at)) for eps, at in rows.groupby("eps"))
+    points = tuple(Point(float(eps), split_values(at), bounds) for eps, at in rows.groupby("eps"))
     return Curve(
         method=str(first["method"]),
         mode=str(first["mode"]),

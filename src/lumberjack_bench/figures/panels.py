@@ -15,6 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import Curve, Panel, power_of_ten
+from lumberjack_bench.results import INTERVAL_NAME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,10 +146,9 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
         eps = [point.eps for point in curve.points]
         intervals = [point.interval for point in curve.points]
         means = np.array([interval.mean for interval in intervals])
-        halves = np.nan_to_num(np.array([interval.half_width for interval in intervals]))
-        axes.fill_between(
-            eps, means - halves, means + halves, color=look.colour, alpha=0.14, lw=0, zorder=3
-        )
+        ends = [(i.mean, i.mean) if math.isnan(i.lower) else (i.lower, i.upper) for i in intervals]
+        lower, upper = zip(*ends, strict=True)
+        axes.fill_between(eps, lower, upper, color=look.colour, alpha=0.14, lw=0, zorder=3)
         axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
     _name_curves(axes, panel, looks, far_below)
 
@@ -184,12 +184,12 @@ def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
     # Bands of two repetitions can be ten times as high as everything else: cut them off then.
     span = max(high - low, 0.01)
     bands = [
-        point.interval.mean + sign * min(point.interval.half_width, span)
+        min(max(end, point.interval.mean - span), point.interval.mean + span)
         for curve in others
         if curve.kind == "private"
         for point in curve.points
-        if not math.isnan(point.interval.half_width)
-        for sign in (-1, 1)
+        for end in (point.interval.lower, point.interval.upper)
+        if not math.isnan(end)
     ]
     low, high = min([low, *bands]), max([high, *bands])
     span = max(high - low, 0.01)
@@ -320,6 +320,7 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
             "Stand-in: not the rows of the paper but others of the same survey in their place; "
             "accuracies need not agree with the paper's."
         )
+    notes += dict.fromkeys(line for panel in panels for line in panel.left_out)
     return [line for note in notes for line in textwrap.wrap(note, characters)]
 
 
@@ -333,7 +334,7 @@ def _general_note(panels: Sequence[Panel]) -> str:
     )
     deltas = sorted({c.delta for panel in panels for c in panel.curves if c.kind == "private"})
     delta = f" δ = {', '.join(power_of_ten(value) for value in deltas)}." if deltas else ""
-    band = "" if sizes[-1] == 1 else "; bands: 95 % t interval"
+    band = "" if sizes[-1] == 1 else f"; bands: {INTERVAL_NAME}"
     kinds = {curve.kind for panel in panels for curve in panel.curves}
     fixed = " Horizontal lines: not private." if "reference" in kinds else ""
     return f"Mean over {repetitions}, each with its own random split{band}.{delta}{fixed}"

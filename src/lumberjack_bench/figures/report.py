@@ -18,7 +18,9 @@ from lumberjack_bench.figures import style
 from lumberjack_bench.figures.comparison import compare
 from lumberjack_bench.figures.curves import TITLES, Curve, Panel, read_panels, require_panels
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
+from lumberjack_bench.figures.recipes import run_commands
 from lumberjack_bench.figures.request import FigureError, Request, check_known, read_results
+from lumberjack_bench.results import INTERVAL_NAME, newest_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +83,7 @@ def make(request: Request) -> list[Path]:
     require_panels(panels, table, "the report", request.datasets, COMMAND)
     shown = {panel.dataset for panel in panels}
     methods = set(request.methods or table["method"])
+    table, _ = newest_versions(table)
     table = table[table["dataset"].isin(shown) & table["method"].isin(methods)]
     return [style.write_whole(request.out / "report.html", report_html(table, panels, request.out))]
 
@@ -134,7 +137,9 @@ def _summary(table: pd.DataFrame, panels: Sequence[Panel]) -> str:
     if failed:
         text += f', <a class="alert" href="#failures">{failed} without a result</a>'
     sources = "; ".join(_source(panel) for panel in panels)
-    return f"{text}. Rows: {sources}."
+    left_out = dict.fromkeys(line for panel in panels for line in panel.left_out)
+    notes = "".join(f'<br><span class="alert">{escape(line)}</span>' for line in left_out)
+    return f"{text}. Rows: {sources}.{notes}"
 
 
 def _source(panel: Panel) -> str:
@@ -187,7 +192,7 @@ def _accuracy_tables(panels: Sequence[Panel]) -> str:
         header = ["method", *(f"eps = {eps:g}" for eps in budgets)] + ["value"] * (not budgets)
         parts.append(f"<h3>{_source(panel)}</h3>" + _table(header, rows))
     legend = (
-        "Mean over repetitions ± half width of the 95 % t interval; bold: best private mean. "
+        f"Mean over repetitions with its {INTERVAL_NAME}; bold: best private mean. "
         f"{DOUBTED} guarantee doubted or broken; {TUNED} tuned on validation rows without paying."
     )
     return "\n".join([*parts, f'<p class="note">{legend}</p>'])
@@ -245,7 +250,7 @@ def _comparisons(table: pd.DataFrame) -> str:
                             escape(TITLES.get(item.dataset, item.dataset)),
                             str(item.n_pairs),
                             f"{item.difference.mean:+.4f}",
-                            f"[{item.lower:+.4f}, {item.upper:+.4f}]",
+                            f"[{item.difference.lower:+.4f}, {item.difference.upper:+.4f}]",
                             f"{item.wins} / {item.ties} / {item.losses}",
                             f"{item.p_value:.3g}",
                         ]
@@ -370,41 +375,26 @@ def _circumstances(table: pd.DataFrame) -> str:
 
 def _commands(panels: Sequence[Panel]) -> str:
     datasets = {panel.dataset for panel in panels}
-    lines = ["# the results"]
-    lines += [
-        f"python run.py -m +experiment={name}"
-        + (
-            ""
-            if set(names) <= datasets
-            else f" dataset={','.join(n for n in names if n in datasets)}"
-        )
-        for name, _, names in _GROUPS
-        if datasets & set(names)
-    ]
-    methods = sorted({curve.method for panel in panels for curve in panel.curves})
-    budgets = sorted(
-        {p.eps for panel in panels for c in panel.curves for p in c.points} - {math.inf}
-    )
-    others = sorted(datasets - {name for _, _, names in _GROUPS for name in names})
-    if others:
-        eps = f" eps={','.join(f'{value:g}' for value in budgets)}" if budgets else ""
-        lines.append(f"python run.py -m dataset={','.join(others)} method={','.join(methods)}{eps}")
-    if any(panel.is_stand_in for panel in panels):
-        lines.append("# with dataset.stand_in_dir=FOLDER where rows of a stand-in were used")
-    lines += [
+    grouped = {name for _, _, names in _GROUPS for name in names}
+    names = [name for name, _, of_group in _GROUPS if datasets & set(of_group)]
+    names += ["accuracy"] * bool(datasets - grouped)
+    lines = [
+        "# the results",
+        *run_commands(panels),
         "# figures and this page, from the results table alone",
-        "python scripts/make_figures.py "
-        + " ".join(
-            [
-                *(name for name, _, names in _GROUPS if datasets & set(names)),
-                *(["accuracy"] if others else []),
-                "report",
-            ]
-        ),
+        f"python scripts/make_figures.py {' '.join([*names, 'report'])}",
         "# two methods, split by split",
-        "python scripts/compare.py METHOD METHOD",
+        *_compare_command(panels),
     ]
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+def _compare_command(panels: Sequence[Panel]) -> list[str]:
+    for panel in panels:
+        methods = list(dict.fromkeys(c.method for c in panel.curves if c.kind == "private"))
+        if len(methods) > 1:
+            return [f"python scripts/compare.py {methods[0]} {methods[1]}"]
+    return []
 
 
 def _table(header: Iterable[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:

@@ -1,0 +1,116 @@
+"""The commands that make the results behind a page again, as one would type them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from lumberjack_bench.config import BenchConfig
+from lumberjack_bench.datasets.acs import STAND_IN_VARIABLE
+from lumberjack_bench.datasets.named import config_folder
+from lumberjack_bench.figures.curves import Curve, Panel
+
+USUAL_DELTA, USUAL_REPEATS = BenchConfig.delta, BenchConfig.n_repeats
+
+
+def run_commands(panels: Sequence[Panel]) -> list[str]:
+    """Return the commands that make the rows of panels.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        What a page shows.
+
+    Returns
+    -------
+    list of str
+        One for each data set, and for each method whose settings are not those of its configuration.
+    """
+    commands: dict[tuple[str, ...], tuple[list[str], list[float]]] = {}
+    is_by_variable = False
+    for panel in panels:
+        dataset = json.loads(panel.dataset_config)
+        chosen = _dataset_overrides(dataset, panel.dataset)
+        is_by_variable |= panel.is_stand_in and not dataset.get("stand_in_dir")
+        for curve in panel.curves:
+            own = _method_overrides(curve, panel.dataset)
+            # Methods in the settings of their configuration share one command.
+            methods, budgets = commands.setdefault((*chosen, *own), ([], []))
+            methods += [curve.method] * (curve.method not in methods)
+            budgets += [point.eps for point in curve.points if math.isfinite(point.eps)]
+    lines = [f"# with {STAND_IN_VARIABLE}=FOLDER for the stand-ins"] * is_by_variable
+    for overrides, (methods, budgets) in commands.items():
+        eps = [f"eps={','.join(f'{b:g}' for b in sorted(set(budgets)))}"] if budgets else []
+        words = [*overrides, f"method={','.join(sorted(methods))}", *eps]
+        lines.append(shlex.join(["python", "run.py", "-m", *words]))
+    return lines
+
+
+def _dataset_overrides(config: Mapping[str, Any], name: str) -> list[str]:
+    """Return what chooses a data set: its configuration, and where it departs from it."""
+    folder = config_folder()
+    kind = str(config.get("kind", name))
+    candidates = [name, kind, *sorted(path.stem for path in folder.glob("*.yaml"))]
+    for choice in candidates:
+        path = folder / f"{choice}.yaml"
+        usual: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+        if usual.get("kind") == kind and ("task" not in config or config["task"] == usual["task"]):
+            changes = {
+                key: value
+                for key, value in config.items()
+                # A name that is put together of other settings follows from them.
+                if value != usual.get(key) and not (key == "name" and "${" in str(usual["name"]))
+            }
+            return [f"dataset={choice}", *_overrides("dataset", changes, usual)]
+    return [f"dataset={name}"]
+
+
+def _method_overrides(curve: Curve, dataset: str) -> list[str]:
+    """Return where a method departs from its configuration."""
+    path = config_folder().parent / "method" / f"{curve.method}.yaml"
+    if not path.is_file():
+        return []
+    both = OmegaConf.create({"method": OmegaConf.load(path), "dataset": {"name": dataset}})
+    usual: Any = OmegaConf.to_container(both.method, resolve=True)
+    params, own = usual["params"], json.loads(curve.params)
+    changes = {key: value for key, value in own.items() if value != params.get(key)}
+    found = _overrides("method.params", changes, params)
+    if usual.get("mode") and curve.mode != usual["mode"]:
+        found.append(f"method.mode={curve.mode}")
+    if curve.kind == "private" and curve.delta != USUAL_DELTA:
+        found.append(f"delta={curve.delta:g}")
+    splits = [split for point in curve.points for split in point.values]
+    seeds = sorted({seed for seed, _ in splits})
+    n_repeats = 1 + max(repetition for _, repetition in splits)
+    if seeds != [0]:
+        found.append(f"seed={','.join(map(str, seeds))}")
+    if n_repeats != USUAL_REPEATS:
+        found.append(f"n_repeats={n_repeats}")
+    return found
+
+
+def _overrides(prefix: str, changes: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{'' if key in known else '+'}{prefix}.{key}={_value(value)}"
+        for key, value in sorted(changes.items())
+    ]
+
+
+def _value(value: Any) -> str:
+    """Spell a value in the grammar of overrides."""
+    if isinstance(value, str):
+        if re.fullmatch(r"[\w./:+-]+", value):
+            return value
+        quoted = value.replace("'", "\\'")
+        return f"'{quoted}'"
+    if isinstance(value, list):
+        return f"[{','.join(_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{_value(item)}' for key, item in value.items())}}}"
+    return json.dumps(value)
