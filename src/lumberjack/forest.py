@@ -487,6 +487,16 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         X = self._checked_rows(X)
         own_name = type(self).__name__
         is_named = is_frame(X)
+        if is_named and self.schema is None and not hasattr(self, "feature_names_in_"):
+            named = read_table(X)
+            if set(named.names or ()) != set(self.schema_.feature_names):
+                warnings.warn(
+                    f"X has feature names, but {own_name} was fitted without feature names",
+                    UserWarning,
+                    stacklevel=4,
+                )
+                X = np.column_stack([column.entries().astype(object) for column in named.columns])
+                is_named = False
         if not is_named and X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {own_name} is expecting "

@@ -10,7 +10,8 @@ reading, a function of its value alone:
   "True" are read alike;
 * whole numbers exactly, others as the nearest double. A floating-point number of 2**53 or more may
   be a rounded one and is equal to no whole number;
-* a date is its ISO text, without a time of midnight;
+* a date is its ISO text, without a time of midnight, and a complex number with no imaginary part its
+  real part;
 * None, NaN, NaT and NA, the texts "nan" and "NaN" (NumPy writes them beside text) and empty text are
   the missing entry;
 * anything else that can be hashed is itself; what cannot be is read as nothing at all.
@@ -67,8 +68,10 @@ def read_entry(value: Any) -> Hashable:
         Equal for entries that are read alike; :data:`MISSING_READING` for a missing one.
     """
     if isinstance(value, np.datetime64 | np.timedelta64):
-        # By way of text: item() of nanoseconds is a whole number.
-        return MISSING_READING if np.isnat(value) else _date_text(value)
+        # Microseconds: item() of finer units is a whole number.
+        value = None if np.isnat(value) else value.astype(f"{value.dtype.str[1]}8[us]").item()
+        if isinstance(value, int):  # beyond the calendar
+            return _NOTHING
     if isinstance(value, np.generic) and not isinstance(value, np.longdouble):
         value = value.item()
     if isinstance(value, bytes):
@@ -80,6 +83,8 @@ def read_entry(value: Any) -> Hashable:
         return _read_text(value)
     if isinstance(value, int):
         return int(value)
+    if isinstance(value, complex) and value.imag == 0:
+        value = value.real  # as arrays turn numbers beside a complex one
     if isinstance(value, numbers.Real | Decimal):
         return _read_real(value)
     if _is_missing(value):

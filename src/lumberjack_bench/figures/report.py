@@ -383,7 +383,6 @@ def _commands(panels: Sequence[Panel]) -> str:
         *run_commands(panels),
         "# figures and this page, from the results table alone",
         f"python scripts/make_figures.py {' '.join([*names, 'report'])}",
-        "# two methods, split by split",
         *_compare_command(panels),
     ]
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
@@ -391,9 +390,10 @@ def _commands(panels: Sequence[Panel]) -> str:
 
 def _compare_command(panels: Sequence[Panel]) -> list[str]:
     for panel in panels:
-        methods = list(dict.fromkeys(c.method for c in panel.curves if c.kind == "private"))
-        if len(methods) > 1:
-            return [f"python scripts/compare.py {methods[0]} {methods[1]}"]
+        first, *others = dict.fromkeys(curve.method for curve in panel.curves)
+        if others:
+            command = f"python scripts/compare.py {first} {others[0]}"
+            return ["# two methods, split by split", command]
     return []
 
 
