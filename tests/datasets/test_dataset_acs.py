@@ -463,6 +463,18 @@ def test_a_label_in_survey_codes_is_turned_into_the_task_s_label(tmp_path):
     assert loaded.y.tolist() == (rows["ESR"] == "1").astype(int).tolist()
 
 
+def test_one_odd_label_does_not_change_how_the_others_are_read(stand_in):
+    path = stand_in / "acs_income_part.parquet"
+    table = pq.read_table(path)
+    labels = table.column("PINCP").to_pandas().astype("int64").copy()
+    labels.iloc[0] = 60_000
+    pq.write_table(
+        table.set_column(table.column_names.index("PINCP"), "PINCP", pa.array(labels)), path
+    )
+    with pytest.raises(DatasetError, match="holds 60000 in 1 of 11 rows"):
+        load("acs_income", stand_in_dir=str(stand_in))
+
+
 def test_a_stand_in_that_does_not_fit_is_refused_with_the_columns_named(stand_in, tmp_path):
     table = pq.read_table(stand_in / "acs_income_part.parquet").drop_columns(["RELP", "WKHP"])
     pq.write_table(table, stand_in / "acs_income_part.parquet")

@@ -361,11 +361,16 @@ def _load_stand_in(
 
 
 def _with_binary_label(table: pa.Table, task_name: str, label: str) -> pa.Table:
-    """Turn survey values of the label into 0 and 1; a label that is 0 and 1 already stays."""
+    """Turn survey values of the label into 0 and 1, where 0 and 1 themselves would stay as they are.
+
+    Where they would not (dollars, minutes) the label must be 0 or 1: to tell by the rows which it is
+    would let one row decide how all others are read.
+    """
+    transform = _problem(task_name).target_transform
     values = table.column(label).to_pandas()
-    if not pd.api.types.is_numeric_dtype(values) or values.isin([0, 1]).all():
+    if not pd.api.types.is_numeric_dtype(values) or list(transform(pd.Series([0, 1]))) != [0, 1]:
         return table
-    target = _problem(task_name).target_transform(values).to_numpy().astype(np.int8)
+    target = transform(values).to_numpy().astype(np.int8)
     return table.set_column(table.column_names.index(label), label, pa.array(target))
 
 
