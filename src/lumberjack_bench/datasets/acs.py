@@ -38,6 +38,7 @@ from lumberjack_bench.datasets.csv_files import (
 from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
 from lumberjack_bench.datasets.schema_files import read_schema
 from lumberjack_bench.datasets.sources import (
+    STAND_IN_VARIABLE,
     Source,
     SourceFailure,
     atomic_file,
@@ -52,7 +53,6 @@ from lumberjack_bench.datasets.table import column_names, read_columns
 
 logger = logging.getLogger(__name__)
 
-STAND_IN_VARIABLE = "LUMBERJACK_STAND_IN_DIR"
 CENSUS = "https://www2.census.gov/programs-surveys/acs/data/pums"
 
 

@@ -29,6 +29,7 @@ from lumberjack_bench.datasets.dataset import DatasetError
 logger = logging.getLogger(__name__)
 
 DATA_FOLDER_VARIABLE = "LUMBERJACK_DATA"
+STAND_IN_VARIABLE = "LUMBERJACK_STAND_IN_DIR"
 SILENCE_SECONDS = 10.0
 """A source that sends nothing for this long is given up."""
 PIP_SECONDS = 300.0

@@ -11,12 +11,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from lumberjack_bench.config import BenchConfig
-from lumberjack_bench.datasets.acs import STAND_IN_VARIABLE
 from lumberjack_bench.datasets.named import config_folder
+from lumberjack_bench.datasets.sources import STAND_IN_VARIABLE
 from lumberjack_bench.figures.curves import Curve, Panel
-
-USUAL_DELTA, USUAL_REPEATS = BenchConfig.delta, BenchConfig.n_repeats
 
 
 def run_commands(panels: Sequence[Panel]) -> list[str]:
@@ -39,7 +36,7 @@ def run_commands(panels: Sequence[Panel]) -> list[str]:
         chosen = _dataset_overrides(dataset, panel.dataset)
         is_by_variable |= panel.is_stand_in and not dataset.get("stand_in_dir")
         for curve in panel.curves:
-            own = _method_overrides(curve, panel.dataset)
+            own = [*_method_overrides(curve, panel.dataset), *_run_overrides(curve)]
             # Methods in the settings of their configuration share one command.
             methods, budgets = commands.setdefault((*chosen, *own), ([], []))
             methods += [curve.method] * (curve.method not in methods)
@@ -83,14 +80,21 @@ def _method_overrides(curve: Curve, dataset: str) -> list[str]:
     found = _overrides("method.params", changes, params)
     if usual.get("mode") and curve.mode != usual["mode"]:
         found.append(f"method.mode={curve.mode}")
-    if curve.kind == "private" and curve.delta != USUAL_DELTA:
+    return found
+
+
+def _run_overrides(curve: Curve) -> list[str]:
+    """Return where delta, seeds and repetitions depart from the usual ones."""
+    usual = OmegaConf.load(config_folder().parent / "config.yaml")
+    found = []
+    if curve.kind == "private" and curve.delta != usual.delta:
         found.append(f"delta={curve.delta:g}")
     splits = [split for point in curve.points for split in point.values]
     seeds = sorted({seed for seed, _ in splits})
-    n_repeats = 1 + max(repetition for _, repetition in splits)
-    if seeds != [0]:
+    if seeds != [usual.seed]:
         found.append(f"seed={','.join(map(str, seeds))}")
-    if n_repeats != USUAL_REPEATS:
+    n_repeats = 1 + max(repetition for _, repetition in splits)
+    if n_repeats != usual.n_repeats:
         found.append(f"n_repeats={n_repeats}")
     return found
 
