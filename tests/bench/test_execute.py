@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,8 +140,21 @@ def test_a_run_that_takes_too_long_is_ended(
     run = make_run("Slow", seconds=600)
     outcome = execute(run, replace(settings, timeout=0.2), NoTracker())
     assert outcome.status == "timed out"
-    assert outcome.reason == "RunTimeout: took longer than timeout=0.2 seconds"
+    assert outcome.reason == "took longer than timeout=0.2 seconds"
     assert store.read(run.hash) is None
+
+
+def test_a_method_that_catches_everything_and_leaves_a_process_behind_is_ended_with_it(
+    store: ResultStore, settings: Settings, make_run: MakeRun, tmp_path: Path
+) -> None:
+    noted = tmp_path / "process"
+    run = make_run("Stubborn", note=str(noted))
+    outcome = execute(run, replace(settings, timeout=3), NoTracker())
+    assert outcome.status == "timed out"
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{noted.read_text()}").exists():
+        assert time.monotonic() < deadline, "a process was left behind"
+        time.sleep(0.05)
 
 
 def test_a_termination_leaves_nothing_behind_and_closes_the_entry(
@@ -175,6 +190,12 @@ def test_a_termination_leaves_nothing_behind_and_closes_the_entry(
             "MethodError: method outofrange: predict must return codes 0 to 2, got 7 to 7.",
         ),
         ("Wordy", "MethodError: method wordy: predict must return 1000 whole numbers, got <U3"),
+        ("Boasting", "MethodError: method boasting: fit_report may not give 'accuracy', which the"),
+        ("Vague", "MethodError: method vague: fit_report must give finite numbers, got depth=nan."),
+        ("Exiting", "SystemExit: 0"),
+        ("Vanishing", "its process ended itself with exit code 0"),
+        ("Crashing", "its process was ended by SIGSEGV"),
+        ("Hungry", "MemoryError"),
         ("Missing", "MethodError: method target 'toy_methods.Missing' names no class."),
     ],
 )

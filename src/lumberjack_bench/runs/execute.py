@@ -10,12 +10,13 @@ import functools
 import json
 import logging
 import math
+import numbers
 import signal
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
+from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone
 from lumberjack_bench.runs.store import ResultStore
 
 if TYPE_CHECKING:
@@ -43,10 +45,6 @@ NOISE_NOTE = (
     "noise was drawn from a fixed seed so that the run can be repeated; its outputs are benchmark "
     "figures, not private releases"
 )
-
-
-class RunTimeout(Exception):
-    """A run took longer than it may."""
 
 
 class PrivacyLeak(RuntimeError):
@@ -159,17 +157,18 @@ def execute(
         store.clear_failure(run.hash)
         entry = tracker.begin(run)
         try:
-            with _time_limit(settings.timeout):
-                result = _measure(run, settings, n_jobs)
+            result = call_alone(
+                measure, (run, settings, n_jobs), timeout=settings.timeout, log_file=log_file
+            )
             store.write(run.hash, result)
         except Exception as error:
-            is_timeout = isinstance(error, RunTimeout)
-            status = "timed out" if is_timeout else "failed"
-            reason = _first_line(error)
-            log.error("%s: %s\n%s", run, status, traceback.format_exc())
+            status = "timed out" if isinstance(error, OutOfTime) else "failed"
+            reason = str(error) if isinstance(error, CallFailed) else _first_line(error)
+            log.error("%s: %s: %s\n%s", run, status, reason, _details(error))
             with suppress(OSError):
                 store.write_failure(
-                    run.hash, _failure_record(run, settings, status, reason, log_file)
+                    run.hash,
+                    _failure_record(run, settings, status, reason, _details(error), log_file),
                 )
             problem = tracker.abandon(entry, "FAILED", reason)
             if settings.is_raising:
@@ -203,8 +202,27 @@ def run_title(run: RunConfig, data_source: dict[str, Any]) -> str:
     return f"{run}{note}"
 
 
-def _measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
-    """Return the whole result of a run as plain data."""
+def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
+    """Do a run here and now, and return its whole result as plain data.
+
+    Parameters
+    ----------
+    run : RunConfig
+        What to do.
+    settings : Settings
+        Says which packages methods may come from.
+    n_jobs : int
+        Threads the method may use.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    Exception
+        Whatever the data, the method or its contract raise.
+    """
     started = datetime.datetime.now(datetime.UTC)
     clock = time.perf_counter()
     data = load_rows(json.dumps(run.dataset, sort_keys=True))
@@ -295,8 +313,21 @@ def _repeat(
     _check_predictions(run, predicted, len(y_test), data.schema.n_classes)
     metrics["accuracy"] = float(np.mean(predicted == y_test))
     if hasattr(method, "fit_report"):
-        metrics.update({name: float(value) for name, value in method.fit_report().items()})
+        metrics.update(_checked_report(run, method.fit_report(), metrics))
     return record
+
+
+def _checked_report(
+    run: RunConfig, report: Mapping[str, Any], metrics: Mapping[str, float]
+) -> dict[str, float]:
+    """Return what a method says of itself, which may not touch what the harness measured."""
+    where = f"method {run.method['name']}: fit_report"
+    for name, value in report.items():
+        if name in metrics:
+            raise MethodError(f"{where} may not give {name!r}, which the harness measures.")
+        if not isinstance(value, numbers.Real) or not math.isfinite(value):
+            raise MethodError(f"{where} must give finite numbers, got {name}={value!r}.")
+    return {name: float(value) for name, value in report.items()}
 
 
 @functools.lru_cache(maxsize=1)
@@ -351,25 +382,6 @@ def _strict_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`RunTimeout` after a while; compiled code notices when it returns."""
-    if seconds is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ring(*_: Any) -> None:
-        raise RunTimeout(f"took longer than timeout={seconds:g} seconds")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
 def _stoppable() -> Iterator[None]:
     """Let SIGTERM unwind the run, so that its tracking entry is closed."""
     if threading.current_thread() is not threading.main_thread():
@@ -387,7 +399,7 @@ def _stoppable() -> Iterator[None]:
 
 
 def _failure_record(
-    run: RunConfig, settings: Settings, status: str, reason: str, log_file: str
+    run: RunConfig, settings: Settings, status: str, reason: str, details: str, log_file: str
 ) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -395,13 +407,17 @@ def _failure_record(
         "run_hash": run.hash,
         "run": run.to_dict(),
         "reason": reason,
-        "traceback": traceback.format_exc(),
+        "traceback": details,
         "log_file": log_file,
         "versions": provenance.versions(),
         "commit": provenance.commit(),
         "machine": provenance.machine(),
         "sweep_id": settings.sweep_id,
     }
+
+
+def _details(error: Exception) -> str:
+    return error.details if isinstance(error, CallFailed) else traceback.format_exc()
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
+import resource
 import signal
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -82,6 +86,59 @@ class OutOfRange(Toy):
 class Wordy(Toy):
     def predict(self, X: Any) -> Any:
         return np.array(["yes"] * len(X))
+
+
+class Boasting(Toy):
+    def fit_report(self) -> dict[str, float]:
+        return {"accuracy": 1.0}
+
+
+class Vague(Toy):
+    def fit_report(self) -> dict[str, float]:
+        return {"depth": float("nan")}
+
+
+class Exiting(Toy):
+    def fit(self, X: Any, y: Any) -> Exiting:
+        sys.exit(0)
+
+
+class Vanishing(Toy):
+    def fit(self, X: Any, y: Any) -> Vanishing:
+        os._exit(0)
+
+
+class Crashing(Toy):
+    def fit(self, X: Any, y: Any) -> Crashing:
+        ctypes.string_at(0)
+        return self
+
+
+class Hungry(Toy):
+    """Eats memory up to a limit of its own."""
+
+    def fit(self, X: Any, y: Any) -> Hungry:
+        limit = 8 << 30
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        bytearray(2 * limit)
+        return self
+
+
+class Stubborn(Toy):
+    """Starts a process, notes its number, and lets nothing end it."""
+
+    def __init__(self, *, note: str = "", **shared: Any) -> None:
+        super().__init__(**shared)
+        self.note = note
+
+    def fit(self, X: Any, y: Any) -> Stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        process = os.fork()
+        if process and self.note:
+            Path(self.note).write_text(str(process))
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(600)
 
 
 class Tuned(Toy):
