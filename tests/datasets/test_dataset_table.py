@@ -128,14 +128,11 @@ def test_text_in_a_csv_spells_numbers_and_truth_values(write, classes, spelled):
 def test_numbers_in_a_parquet_file_match_categories_written_as_text(write):
     schema = "label: y\nclasses: ['0', '1']\nfeatures: [{name: x, categories: ['1', '2']}]\n"
     rows = pd.DataFrame({"x": [1.0, 2.0, 1.0], "y": [True, False, True]})
-    with pytest.raises(
-        DatasetError, match=r"label column 'y' holds \[True, False\] in 3 of 3 rows"
-    ):
-        datasets.load(write(rows, schema))
-    rows["y"] = [1, 0, 1]
-    loaded = datasets.load(write(rows, schema))
-    assert loaded.y.tolist() == [1, 0, 1]
-    assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
+    for labels in ([True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]):
+        rows["y"] = labels
+        loaded = datasets.load(write(rows, schema))
+        assert loaded.y.tolist() == [1, 0, 1]
+        assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
 
 
 def test_missing_entries_take_the_public_fill_value(write):
@@ -168,7 +165,7 @@ def test_the_texts_that_mean_missing_can_be_chosen(write):
         (",pear", ",", r"'kind' has no value in 2 of 4 rows"),
         ("pear", "apple", r"'kind' has only one class: all 4 rows are 'apple'"),
         ("sugar", "salt", r"missing columns \['sugar'\]"),
-        ("note", "colour", r"duplicate columns \['colour'\]"),
+        ("note", "colour", r"columns appear more than once: \['colour'\]"),
         ("200,b,no,pear,0.5", "200,b,no", r"has 3 fields, but there are 5 columns"),
         ("200,b,no,pear,0.5", "200,b,no,pear,0.5,7", r"has 6 fields, but there are 5 columns"),
     ],
@@ -248,7 +245,7 @@ def test_a_column_of_times_is_no_numeric_feature(write):
             "kind": ["apple", "pear"],
         }
     )
-    with pytest.raises(DatasetError, match=r"'weight' is numeric .* has type timestamp"):
+    with pytest.raises(DatasetError, match=r"'weight' is numeric .* holds \['2020-01-01'"):
         datasets.load(write(rows))
 
 
