@@ -13,12 +13,15 @@ from lumberjack_bench.datasets import DatasetError
 from lumberjack_bench.datasets.draft import MARK, draft_schema
 from lumberjack_bench.datasets.schema_files import read_schema
 
-ROWS = '''\
+ROWS = (
+    '''\
 age,income,zip,height,town,note,label
 34,1000.5,01234,1.8,Zürich,"a, ""b""",yes
 21,-20,99999,,Bern,1e5,no
 50,3e3,00001,1.6,,null?,yes
-''' + "34,0,01234,1.7,Bern,1e5,no\n" * 7
+'''
+    + "34,0,01234,1.7,Bern,1e5,no\n" * 7
+)
 
 DRAFT = """\
 name: "menschen"

@@ -354,7 +354,7 @@ def _task(config: Mapping[str, Any]) -> str:
 def _survey(config: Mapping[str, Any]) -> Survey:
     name = config["name"]
     chosen = config.get("states") or ["CA"]
-    states = [chosen] if isinstance(chosen, str) else [str(state) for state in chosen]
+    states = [str(state) for state in (chosen if isinstance(chosen, list | tuple) else [chosen])]
     unknown = [state for state in states if state not in STATE_CODES]
     if unknown:
         raise DatasetError(

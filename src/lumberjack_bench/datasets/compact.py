@@ -182,7 +182,9 @@ def read_entries(column: pa.ChunkedArray, options: EntryOptions, *, where: str) 
         entries = read_column(column)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0]
-        raise DatasetError(f"{where} of type {kind} cannot be read ({reason}).") from None
+        raise DatasetError(
+            f"{where} has entries of type {kind} that cannot be read ({reason})."
+        ) from None
     values, codes = entries.values, entries.codes
     codes = np.arange(len(values)) if codes is None else np.asarray(codes, dtype=np.int64)
     if options.missing_texts:

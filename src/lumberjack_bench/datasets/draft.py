@@ -139,7 +139,7 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
         try:
             usable[name] = _see(table.column(name), options)
         except DatasetError as error:
-            left_out[name] = str(error).removeprefix("it ").partition(". ")[0]
+            left_out[name] = str(error).removeprefix("it ").partition(". ")[0].rstrip(".")
             if name == label:
                 raise DatasetError(f"{what}: label column {label!r} {left_out[name]}.") from None
     options, marker_comment, marker_note = _with_missing_texts(usable, label, options)
@@ -227,6 +227,13 @@ class _Seen:
     def n_missing(self) -> int:
         return int((self.rows < 0).sum())
 
+    def are_numbers(self, decimal: str = ".") -> list[bool]:
+        """Return which values are numbers in every way they are written."""
+        return [
+            all(_is_number(text, decimal) for text in texts or [value])
+            for value, texts in zip(self.values, self.spellings, strict=True)
+        ]
+
     def numbers(self, decimal: str) -> NDArray[np.float64]:
         """Return the number of each row, NaN for none."""
         return with_decimal_points(self.entries, decimal).numbers()
@@ -290,7 +297,9 @@ def _with_missing_texts(
         for position, texts in markers.items():
             n_rows = int((seen.rows == position).sum())
             places.setdefault(texts[0], []).append(_scalar(name))
-            counts.setdefault(texts[0], []).append(f"{_scalar(name)} ({n_rows:,} rows)")
+            counts.setdefault(texts[0], []).append(
+                f"{_scalar(name)} ({n_rows:,} of {len(seen.rows):,} rows)"
+            )
     comment, note = (
         "; ".join(f"{_scalar(text)} in {', '.join(where)}" for text, where in each.items())
         for each in (places, counts)
@@ -334,10 +343,9 @@ def _of_no_use(seen: _Seen, decimal: str) -> str:
         try:
             NumericFeature("it", finite.min(), finite.max())
         except SchemaError as error:
-            return f"has too odd a range: {str(error).partition(': ')[2].partition('. ')[0]}"
+            return f"cannot be used: {str(error).partition(': ')[2].partition('. ')[0]}"
         return ""
-    has_numbers = any(_is_number(value, decimal) for value in seen.values)
-    if is_different and not has_numbers:
+    if is_different and not any(seen.are_numbers(decimal)):
         return "holds another text in every row, as names and keys do"
     return ""
 
@@ -359,11 +367,15 @@ def _feature(
         fill: Any = lower
     else:
         has_missing = seen.n_missing > 0
-        n_numbers = sum(_is_number(value, decimal) for value in seen.values)
-        words = [value for value in seen.values if not _is_number(value, decimal)]
-        if words and all(_is_number(value, ",") for value in words):
+        are_numbers = seen.are_numbers(decimal)
+        words = [value for value, is_n in zip(seen.values, are_numbers, strict=True) if not is_n]
+        if words and all("," in str(value) and _is_number(value, ",") for value in words):
             hints.append("looks like numbers with decimal commas; draft again with --decimal ,")
-        elif n_numbers > len(words) > 0 and not seen.entries.is_categorical:
+        elif (
+            sum(are_numbers) > len(words) > 0
+            and all(isinstance(read_entry(value), str) for value in words)
+            and not seen.entries.is_categorical
+        ):
             example = _scalar(_written(words[0], is_number=False))
             hints.append(
                 f"would be numeric without {example}"
@@ -394,7 +406,7 @@ def _repeats(seen: _Seen, labels: _Seen) -> bool:
 def _is_numeric(seen: _Seen, decimal: str) -> bool:
     return (
         not seen.entries.is_categorical
-        and all(_is_number(value, decimal) for value in seen.values)
+        and all(seen.are_numbers(decimal))
         and bool(np.isfinite(seen.numbers(decimal)).any())
     )
 
@@ -429,7 +441,7 @@ def _value_lines(seen: _Seen, indent: str) -> list[str]:
 
 def _listed(seen: _Seen) -> list[tuple[bool | int | float | str, list[str]]]:
     """Return the values as a schema lists them, numbers in their order, and their spellings."""
-    are_numbers = all(map(_is_number, seen.values))
+    are_numbers = all(seen.are_numbers())
     listed = [
         (_written(value, is_number=are_numbers), texts)
         for value, texts in zip(seen.values, seen.spellings, strict=True)
