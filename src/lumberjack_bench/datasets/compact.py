@@ -262,13 +262,15 @@ def _numeric(
     entries: Column, feature: NumericFeature, decimal: str, where: str, is_strict: bool
 ) -> tuple[NDArray[Any], int, int]:
     n_rows = len(entries)
-    numbers = with_decimal_points(entries, decimal).numbers()
+    entries_read = with_decimal_points(entries, decimal)
+    numbers = entries_read.numbers()
     is_missing = ~np.isfinite(numbers)
-    odd = _odd_values(entries, np.unique(_codes(entries)[is_missing]))
+    odd = _odd_values(entries_read, np.unique(_codes(entries)[is_missing]))
     if odd:
-        n_odd = int(np.isin(_codes(entries), list(odd)).sum())
+        is_odd = np.isin(_codes(entries), odd)
+        n_odd = int(is_odd.sum())
         raise DatasetError(
-            f"{where} is numeric in the schema but holds {_some(odd.values())} in {n_odd:,} of {n_rows:,} "
+            f"{where} is numeric in the schema but holds {_values_at(entries, is_odd)} in {n_odd:,} of {n_rows:,} "
             "rows. Correct the rows, make it categorical, or add to missing_texts what means 'no value'."
         )
     is_outside = (numbers < feature.lower) | (numbers > feature.upper)
@@ -293,16 +295,16 @@ def _codes(entries: Column) -> NDArray[np.int64]:
     return entries.codes
 
 
-def _odd_values(entries: Column, codes: NDArray[np.int64]) -> dict[int, Any]:
-    """Return, of values without a finite number, those that are neither missing nor infinite."""
+def _odd_values(entries: Column, codes: NDArray[np.int64]) -> list[int]:
+    """Return, of codes without a finite number, those that are neither missing nor infinite."""
     if entries.values.dtype.kind in "biuf":
-        return {}
+        return []
     readings = {int(code): read_entry(entries.values[code]) for code in codes if code >= 0}
-    return {
-        code: entries.values[code]
+    return [
+        code
         for code, reading in readings.items()
         if reading != MISSING_READING and not isinstance(reading, int | float)
-    }
+    ]
 
 
 def _smallest(

@@ -20,7 +20,7 @@ import pyarrow as pa
 import yaml
 from numpy.typing import NDArray
 
-from lumberjack.reading import MISSING_READING, Column, read_entry, shown
+from lumberjack.reading import MISSING_READING, Column, read_entry, read_number, shown
 from lumberjack.schema import NumericFeature, SchemaError
 from lumberjack_bench.datasets.compact import (
     compact_rows,
@@ -115,7 +115,7 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     if label not in names:
         hint = ""
         if len(names) == 1 and is_text_table(path):
-            hint = f" Columns are separated by {', '.join(SEPARATORS.values())}."
+            hint = " Columns must be separated by commas, semicolons or tabs."
         raise DatasetError(f"{what}: no label column {label!r}; the table has {names}.{hint}")
     if len(names) < 2:
         raise DatasetError(f"{what}: the table has no column besides the label.")
@@ -446,7 +446,7 @@ def _listed(seen: _Seen) -> list[tuple[bool | int | float | str, list[str]]]:
         (_written(value, is_number=are_numbers), texts)
         for value, texts in zip(seen.values, seen.spellings, strict=True)
     ]
-    return sorted(listed, key=lambda pair: float(pair[0]) if are_numbers else str(pair[0]))
+    return sorted(listed, key=lambda pair: read_number(pair[0]) if are_numbers else str(pair[0]))
 
 
 def _written(value: Any, *, is_number: bool) -> bool | int | float | str:
