@@ -7,11 +7,13 @@ into every model, so each such value is marked for somebody to replace by public
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import math
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +160,9 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
             continue
         if name not in left_out:
             seen = _see(table.column(name), options)
-            reason = _of_no_use(seen, options.decimal)
+            reason = _of_no_use(seen)
             if not reason:
-                lines, hints = _feature(name, seen, labels, options)
+                lines, hints = _feature(name, seen, labels)
                 features += lines
                 notes += [f"column {_scalar(name)} {hint}" for hint in hints]
                 n_features += 1
@@ -202,7 +204,7 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     return Draft(text, tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Seen:
     """A column as a draft sees it.
 
@@ -216,27 +218,43 @@ class _Seen:
         All texts in which each of them is written; none where it is no text.
     rows : ndarray of int64, shape (n_rows,)
         Which of them each row has; -1 where it is missing.
+    decimal : {".", ","}
+        What separates the decimals of a number in text.
     """
 
     entries: Column
     values: list[Any]
     spellings: list[list[str]]
     rows: NDArray[np.int64]
+    decimal: str
 
     @property
     def n_missing(self) -> int:
         return int((self.rows < 0).sum())
 
-    def are_numbers(self, decimal: str = ".") -> list[bool]:
-        """Return which values are numbers in every way they are written."""
+    @cached_property
+    def are_numbers(self) -> list[bool]:
+        """Which values are numbers in every way they are written."""
+        if self.entries.values.dtype.kind in "iuf":
+            return [True] * len(self.values)
         return [
-            all(_is_number(text, decimal) for text in texts or [value])
+            all(_is_number(text, self.decimal) for text in texts or [value])
             for value, texts in zip(self.values, self.spellings, strict=True)
         ]
 
-    def numbers(self, decimal: str) -> NDArray[np.float64]:
-        """Return the number of each row, NaN for none."""
-        return with_decimal_points(self.entries, decimal).numbers()
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The number of each row, NaN for none."""
+        return with_decimal_points(self.entries, self.decimal).numbers()
+
+    @cached_property
+    def is_numeric(self) -> bool:
+        """Whether the column makes a numeric feature."""
+        return (
+            not self.entries.is_categorical
+            and all(self.are_numbers)
+            and bool(np.isfinite(self.numbers).any())
+        )
 
 
 def _see(column: pa.ChunkedArray, options: EntryOptions) -> _Seen:
@@ -250,7 +268,7 @@ def _see(column: pa.ChunkedArray, options: EntryOptions) -> _Seen:
         rows = np.append(places, -1)[codes]
         rows[rows == n_numbers] = -1
         kept = values[:n_numbers].tolist()
-        return _Seen(entries, kept, [[] for _ in kept], rows)
+        return _Seen(entries, kept, [[] for _ in kept], rows, options.decimal)
     kept = []
     spellings: list[list[str]] = []
     known: dict[Hashable, int] = {}
@@ -268,7 +286,7 @@ def _see(column: pa.ChunkedArray, options: EntryOptions) -> _Seen:
             spellings.append([])
         if isinstance(value, str) and value.strip() not in spellings[position]:
             spellings[position].append(value.strip())
-    return _Seen(entries, kept, spellings, position_of[codes])
+    return _Seen(entries, kept, spellings, position_of[codes], options.decimal)
 
 
 def _with_missing_texts(
@@ -291,8 +309,8 @@ def _with_missing_texts(
             for position, texts in enumerate(seen.spellings)
             if texts and texts[0].lower() in MISSING_AMONG_NUMBERS
         }
-        rest = [v for i, v in enumerate(seen.values) if i not in markers and i not in others]
-        if name != label and rest and all(_is_number(v, options.decimal) for v in rest):
+        n_words = len(markers) + len(others)
+        if others and name != label and sum(seen.are_numbers) == len(seen.values) - n_words > 0:
             markers |= others
         for position, texts in markers.items():
             n_rows = int((seen.rows == position).sum())
@@ -327,7 +345,7 @@ def _check_labels(labels: _Seen, label: str, what: str) -> None:
         )
 
 
-def _of_no_use(seen: _Seen, decimal: str) -> str:
+def _of_no_use(seen: _Seen) -> str:
     """Return why a column is left out, empty if it is not."""
     n_rows = len(seen.rows)
     if not seen.values:
@@ -335,44 +353,38 @@ def _of_no_use(seen: _Seen, decimal: str) -> str:
     if all(map(_is_date, seen.values)):
         return "holds dates or times; turn them into numbers, such as days since a fixed day"
     is_different = len(seen.values) == n_rows
-    if _is_numeric(seen, decimal):
-        numbers = seen.numbers(decimal)
-        if is_different and (np.diff(np.sort(numbers)) == 1).all():
+    if seen.is_numeric:
+        if is_different and (np.diff(np.sort(seen.numbers)) == 1).all():
             return "numbers the rows"
-        finite = numbers[np.isfinite(numbers)]
+        finite = seen.numbers[np.isfinite(seen.numbers)]
         try:
             NumericFeature("it", finite.min(), finite.max())
         except SchemaError as error:
             return f"cannot be used: {str(error).partition(': ')[2].partition('. ')[0]}"
         return ""
-    if is_different and not any(seen.are_numbers(decimal)):
+    if is_different and not any(seen.are_numbers):
         return "holds another text in every row, as names and keys do"
     return ""
 
 
-def _feature(
-    name: str, seen: _Seen, labels: _Seen, options: EntryOptions
-) -> tuple[list[str], list[str]]:
+def _feature(name: str, seen: _Seen, labels: _Seen) -> tuple[list[str], list[str]]:
     """Return the lines of a feature, and what somebody should know about it."""
     hints = []
-    decimal = options.decimal
     if _repeats(seen, labels):
         hints.append("repeats the label; leave it out unless it is known before the label")
-    if _is_numeric(seen, decimal):
-        numbers = seen.numbers(decimal)
-        finite = numbers[np.isfinite(numbers)]
-        has_missing = len(finite) < len(numbers)
+    if seen.is_numeric:
+        finite = seen.numbers[np.isfinite(seen.numbers)]
+        has_missing = len(finite) < len(seen.numbers)
         lower, upper = _plain(finite.min()), _plain(finite.max())
         lines = [f"    numeric: [{_scalar(lower)}, {_scalar(upper)}] {MARK}"]
         fill: Any = lower
     else:
         has_missing = seen.n_missing > 0
-        are_numbers = seen.are_numbers(decimal)
-        words = [value for value, is_n in zip(seen.values, are_numbers, strict=True) if not is_n]
+        words = list(itertools.compress(seen.values, np.logical_not(seen.are_numbers)))
         if words and all("," in str(value) and _is_number(value, ",") for value in words):
             hints.append("looks like numbers with decimal commas; draft again with --decimal ,")
         elif (
-            sum(are_numbers) > len(words) > 0
+            sum(seen.are_numbers) > len(words) > 0
             and all(isinstance(read_entry(value), str) for value in words)
             and not seen.entries.is_categorical
         ):
@@ -401,14 +413,6 @@ def _repeats(seen: _Seen, labels: _Seen) -> bool:
     n_classes = len(labels.values)
     n_pairs = len(np.unique(seen.rows * n_classes + labels.rows))
     return n_pairs == len(np.unique(seen.rows)) == n_classes
-
-
-def _is_numeric(seen: _Seen, decimal: str) -> bool:
-    return (
-        not seen.entries.is_categorical
-        and all(seen.are_numbers(decimal))
-        and bool(np.isfinite(seen.numbers(decimal)).any())
-    )
 
 
 def _is_number(value: Any, decimal: str = ".") -> bool:
@@ -441,7 +445,8 @@ def _value_lines(seen: _Seen, indent: str) -> list[str]:
 
 def _listed(seen: _Seen) -> list[tuple[bool | int | float | str, list[str]]]:
     """Return the values as a schema lists them, numbers in their order, and their spellings."""
-    are_numbers = all(seen.are_numbers())
+    # A point in a listed value is one in either case: only numeric features know decimal commas.
+    are_numbers = all(seen.are_numbers) and all(map(_is_number, seen.values))
     listed = [
         (_written(value, is_number=are_numbers), texts)
         for value, texts in zip(seen.values, seen.spellings, strict=True)
