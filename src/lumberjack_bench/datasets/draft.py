@@ -114,25 +114,7 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     if is_text_table(path):
         separator = SEPARATORS[read_header(path, what=what).separator]
         notes.append(f"{what}: read as columns separated by {separator}")
-    if label not in names:
-        hint = ""
-        if len(names) == 1 and is_text_table(path):
-            hint = " Columns must be separated by commas, semicolons or tabs."
-        raise DatasetError(f"{what}: no label column {label!r}; the table has {names}.{hint}")
-    if len(names) < 2:
-        raise DatasetError(f"{what}: the table has no column besides the label.")
-    if names.count(label) > 1:
-        raise DatasetError(f"{what}: the label column {label!r} appears more than once.")
-    left_out = {
-        name: "is named more than once; rename the copies" if name else "has no name"
-        for name in names
-        if names.count(name) > 1
-    }
-    left_out |= {
-        name: "has no name, like the index that DataFrame.to_csv writes"
-        for name in names
-        if name != label and _is_index_name(name)
-    }
+    left_out = _unusable_names(names, label, path)
     table = read_file(path, [name for name in names if name not in left_out], what=what)
     if not table.num_rows:
         raise DatasetError(f"{what}: the table has no rows.")
@@ -202,6 +184,30 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     text += "\n"
     _check_draft(text, table, what)
     return Draft(text, tuple(notes))
+
+
+def _unusable_names(names: list[str], label: str, path: Path) -> dict[str, str]:
+    """Return the columns that their names rule out, and why."""
+    what = path.name
+    if label not in names:
+        hint = ""
+        if len(names) == 1 and is_text_table(path):
+            hint = " Columns must be separated by commas, semicolons or tabs."
+        raise DatasetError(f"{what}: no label column {label!r}; the table has {names}.{hint}")
+    if len(names) < 2:
+        raise DatasetError(f"{what}: the table has no column besides the label.")
+    if names.count(label) > 1:
+        raise DatasetError(f"{what}: the label column {label!r} appears more than once.")
+    unusable = {
+        name: "is named more than once; rename the copies" if name else "has no name"
+        for name in names
+        if names.count(name) > 1
+    }
+    return unusable | {
+        name: "has no name, like the index that DataFrame.to_csv writes"
+        for name in names
+        if name != label and _is_index_name(name)
+    }
 
 
 @dataclass(frozen=True)
