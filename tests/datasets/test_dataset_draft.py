@@ -340,6 +340,7 @@ def test_a_column_of_no_use_is_left_out_with_a_comment(tmp_path, column, values,
         (["p" if label == "yes" else "q" for label in LABELS], "repeats the label"),
         ([None if label == "yes" else 3 for label in LABELS], "repeats the label"),
         (["1", "2", "3", "many"] * 3, 'would be numeric without "many"'),
+        ([i * i for i in range(N)], "grows from row to row"),
         (["1,5", "2", "3,25"] * 4, "looks like numbers with decimal commas"),
     ],
 )
@@ -368,6 +369,12 @@ def test_rows_without_a_label_are_dropped_by_the_draft(tmp_path):
     assert "unlabelled: drop" in draft.text
     assert any("3 of 15 rows have no label" in note for note in draft.notes)
     assert load_with(draft, path).n_rows == 12
+
+
+def test_rows_are_numbered_also_where_some_have_no_label(tmp_path):
+    columns = {"id": range(15), "x": [1, 2, 3] * 5, "y": ["yes", "no", "no", "?", "no"] * 3}
+    draft = draft_schema(write(tmp_path, columns), "y")
+    assert '# left out: "id" numbers the rows' in draft.text
 
 
 def test_decimal_commas_are_numbers_when_asked(tmp_path):

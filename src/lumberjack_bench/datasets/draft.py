@@ -142,7 +142,8 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
             continue
         if name not in left_out:
             seen = _see(table.column(name), options)
-            reason = _of_no_use(seen)
+            # Of all rows: those without a label would leave gaps.
+            reason = "numbers the rows" if _numbers_rows(usable[name]) else _of_no_use(seen)
             if not reason:
                 lines, hints = _feature(name, seen, labels)
                 features += lines
@@ -351,6 +352,14 @@ def _check_labels(labels: _Seen, label: str, what: str) -> None:
         )
 
 
+def _numbers_rows(seen: _Seen) -> bool:
+    n_rows = len(seen.rows)
+    if len(seen.values) < n_rows or not seen.is_numeric:
+        return False
+    numbers = np.sort(seen.numbers)
+    return np.array_equal(numbers, numbers[0] + np.arange(n_rows))
+
+
 def _of_no_use(seen: _Seen) -> str:
     """Return why a column is left out, empty if it is not."""
     n_rows = len(seen.rows)
@@ -358,17 +367,14 @@ def _of_no_use(seen: _Seen) -> str:
         return "has no value in any row"
     if all(map(_is_date, seen.values)):
         return "holds dates or times; turn them into numbers, such as days since a fixed day"
-    is_different = len(seen.values) == n_rows
     if seen.is_numeric:
-        if is_different and (np.diff(np.sort(seen.numbers)) == 1).all():
-            return "numbers the rows"
         finite = seen.numbers[np.isfinite(seen.numbers)]
         try:
             NumericFeature("it", finite.min(), finite.max())
         except SchemaError as error:
             return f"cannot be used: {str(error).partition(': ')[2].partition('. ')[0]}"
         return ""
-    if is_different and not any(seen.are_numbers):
+    if len(seen.values) == n_rows and not any(seen.are_numbers):
         return "holds another text in every row, as names and keys do"
     return ""
 
@@ -382,6 +388,8 @@ def _feature(name: str, seen: _Seen, labels: _Seen) -> tuple[list[str], list[str
         finite = seen.numbers[np.isfinite(seen.numbers)]
         has_missing = len(finite) < len(seen.numbers)
         lower, upper = _plain(finite.min()), _plain(finite.max())
+        if len(seen.rows) > 2 and (seen.numbers[1:] > seen.numbers[:-1]).all():
+            hints.append("grows from row to row; leave it out if it numbers or orders them")
         lines = [f"    numeric: [{_scalar(lower)}, {_scalar(upper)}] {MARK}"]
         fill: Any = lower
     else:
