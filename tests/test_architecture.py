@@ -106,7 +106,7 @@ def test_the_harness_meets_methods_only_through_their_contract() -> None:
     bench = SOURCES / "lumberjack_bench"
     shows_algorithms = {bench / "figures", bench / "audit"}
     for path in files(bench):
-        known = {"lumberjack.schema", "lumberjack.accounting"}
+        known = {"lumberjack.schema", "lumberjack.reading", "lumberjack.accounting"}
         for name in imports(path):
             top = name.partition(".")[0]
             assert top != "baselines", f"{path}: {name}"

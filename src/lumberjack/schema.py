@@ -85,6 +85,10 @@ class NumericFeature:
             )
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
+        if self.fill is not None and not isinstance(self.fill, numbers.Real):
+            raise SchemaError(
+                f"feature {self.name!r}: the fill value must be a number, got {self.fill!r}."
+            )
         if self.fill is not None and not self.lower <= self.fill <= self.upper:
             raise SchemaError(
                 f"feature {self.name!r}: fill value {self.fill} lies outside "
@@ -410,15 +414,18 @@ class FeatureSchema:
                 )
             if "numeric" in entry:
                 bounds = entry["numeric"]
-                if not isinstance(bounds, Sequence) or len(bounds) != 2:
+                if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
                     raise SchemaError(
                         f"feature {name!r}: numeric must be [lower, upper], got {bounds!r}."
                     )
                 features.append(NumericFeature(name, bounds[0], bounds[1], entry.get("fill")))
             else:
-                features.append(
-                    CategoricalFeature(name, tuple(entry["categories"]), entry.get("fill"))
-                )
+                categories = entry["categories"]
+                if not isinstance(categories, Sequence) or isinstance(categories, str):
+                    raise SchemaError(
+                        f"feature {name!r}: categories must be a list, got {categories!r}."
+                    )
+                features.append(CategoricalFeature(name, tuple(categories), entry.get("fill")))
         return cls(
             features=tuple(features),
             classes=tuple(data["classes"]),

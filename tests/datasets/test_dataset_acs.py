@@ -402,6 +402,7 @@ def test_one_class_only_is_refused(data_dir):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"states": 6}, r"unknown states \['6'\]"),
         ({"states": ["XX"]}, r"unknown states \['XX'\].*CA, CO"),
         ({"states": ["California"]}, "two capital letters"),
         ({"states": ["CA", "CA"]}, "listed twice"),

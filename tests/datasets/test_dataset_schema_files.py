@@ -74,7 +74,14 @@ def test_words_of_yaml_that_are_somebody_s_categories_stay_words(tmp_path):
         ("features: [{name: x, numeric: [2, 1]}]\nclasses: [0, 1]\n", "bounds are reversed"),
         ("features: [{name: x, numeric: [a, b]}]\nclasses: [0, 1]\n", "must be a finite number"),
         ("features: [{name: x, range: [1, 2]}]\nclasses: [0, 1]\n", "unknown keys"),
-        ("features: [{name: x, categories: 3}]\nclasses: [0, 1]\n", "schema"),
+        ("features: [{name: x, categories: 3}]\nclasses: [0, 1]\n", "categories must be a list"),
+        ("features: [{name: x, categories: abc}]\nclasses: [0, 1]\n", "categories must be a list"),
+        ("features: [{name: x, numeric: '19'}]\nclasses: [0, 1]\n", "numeric must be"),
+        ("features: [{name: x, numeric: [0, 1], fill: a}]\nclasses: [0, 1]\n", "must be a number"),
+        (
+            "unlabeled: drop\nfeatures: [{name: x, numeric: [0, 1]}]\nclasses: [0, 1]\n",
+            "unknown keys",
+        ),
         ("features: [{name: x, categories: [[1]]}]\nclasses: [0, 1]\n", "schema"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -128,14 +129,11 @@ def test_text_in_a_csv_spells_numbers_and_truth_values(write, classes, spelled):
 def test_numbers_in_a_parquet_file_match_categories_written_as_text(write):
     schema = "label: y\nclasses: ['0', '1']\nfeatures: [{name: x, categories: ['1', '2']}]\n"
     rows = pd.DataFrame({"x": [1.0, 2.0, 1.0], "y": [True, False, True]})
-    with pytest.raises(
-        DatasetError, match=r"label column 'y' holds \[True, False\] in 3 of 3 rows"
-    ):
-        datasets.load(write(rows, schema))
-    rows["y"] = [1, 0, 1]
-    loaded = datasets.load(write(rows, schema))
-    assert loaded.y.tolist() == [1, 0, 1]
-    assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
+    for labels in ([True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]):
+        rows["y"] = labels
+        loaded = datasets.load(write(rows, schema))
+        assert loaded.y.tolist() == [1, 0, 1]
+        assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
 
 
 def test_missing_entries_take_the_public_fill_value(write):
@@ -168,7 +166,8 @@ def test_the_texts_that_mean_missing_can_be_chosen(write):
         (",pear", ",", r"'kind' has no value in 2 of 4 rows"),
         ("pear", "apple", r"'kind' has only one class: all 4 rows are 'apple'"),
         ("sugar", "salt", r"missing columns \['sugar'\]"),
-        ("note", "colour", r"duplicate columns \['colour'\]"),
+        ("50,d", "2020-01-02,d", r"'weight' is numeric .* but holds '2020-01-02' in 1 of 4 rows"),
+        ("note", "colour", r"columns appear more than once: \['colour'\]"),
         ("200,b,no,pear,0.5", "200,b,no", r"has 3 fields, but there are 5 columns"),
         ("200,b,no,pear,0.5", "200,b,no,pear,0.5,7", r"has 6 fields, but there are 5 columns"),
     ],
@@ -204,11 +203,29 @@ def test_unlisted_categories_go_the_rest_way_when_asked(write):
         ({"unlisted": "maybe"}, "unlisted must be 'error' or 'rest'"),
         ({"kind": "excel"}, "kind must be one of"),
         ({"name": ""}, "needs a name"),
+        ({"name": None}, "needs a name"),
+        ({"name": ["a"]}, r"name must be a word or a number, got \['a'\]"),
+        ({"name": "a/b"}, "cannot be part of a file's name"),
+        ({"name": "a\\b"}, "cannot be part of a file's name"),
+        ({"name": ".."}, "cannot be part of a file's name"),
+        ({"name": "a\0b"}, "cannot be part of a file's name"),
+        ({"name": "é" * 51}, "is 102 bytes long"),
+        ({"missing_texts": True}, "missing_texts must be texts .* got True"),
+        ({"missing_texts": [None]}, "missing_texts must be texts .* got None"),
+        ({"missing_texts": {"a": 1}}, "missing_texts must be texts .* got {'a': 1}"),
+        ({"decimal": ";"}, r"decimal must be '\.' or ',', got ';'"),
+        ({"unlabelled": "keep"}, "unlabelled must be 'error' or 'drop'"),
     ],
 )
-def test_a_wrong_setting_is_refused(write, changes, message):
-    with pytest.raises(DatasetError, match=message):
+def test_a_wrong_setting_is_refused_in_one_line(write, changes, message):
+    with pytest.raises(DatasetError, match=message) as caught:
         datasets.load(write(ROWS, **changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_may_be_a_number(write):
+    assert datasets.load(write(ROWS, name=2024)).name == "2024"
+    assert datasets.identity(write(ROWS, name=2024)) == datasets.identity(write(ROWS))
 
 
 @pytest.mark.parametrize(
@@ -220,6 +237,14 @@ def test_a_wrong_setting_is_refused(write, changes, message):
         ("a.csv", b"", "is empty"),
         ("a.csv", b"weight,sugar,colour,kind\n", "no rows"),
         ("a.csv", "weight,sugar,colour,kind\n1,1,gr\xfcn,pear\n".encode("latin-1"), "UTF"),
+        ("a.csv", "weight,sugar,colour,kind\n1,1,red,pear\n".encode("utf-16"), "UTF"),
+        ("a.csv.gz", b"weight,sugar,colour,kind\n1,1,red,pear\n", "cannot read"),
+        ("a.csv.gz", gzip.compress(ROWS.encode() * 50)[:60], "cannot read"),
+        (
+            "a.csv",
+            b"weight,sugar,colour,kind\n" + b"1,1,red,pear\n" * 9999 + b"1,1,\xfc,pear\n",
+            "UTF",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(write, tmp_path, name, content, message):
@@ -248,8 +273,120 @@ def test_a_column_of_times_is_no_numeric_feature(write):
             "kind": ["apple", "pear"],
         }
     )
-    with pytest.raises(DatasetError, match=r"'weight' is numeric .* has type timestamp"):
+    with pytest.raises(DatasetError, match=r"'weight' is numeric .* holds \['2020-01-01'"):
         datasets.load(write(rows))
+
+
+def test_an_entry_is_read_alike_in_a_csv_a_parquet_file_a_frame_and_a_list(write):
+    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, categories: [true, 0, 2.5, 10]}]\n"
+    texts = ["TRUE", " true", "True", "1", "1.0", "False", "00", "2.50", "1e1", "10"]
+    values = [True, 1, 1.0, np.float32(1), "01", False, 0, "2.5", 10, 10.0]
+    codes = [0, 0, 0, 0, 0, 1, 1, 2, 3, 3]
+    labels = ["a", "b"] * 5
+    rows = "x,y\n" + "".join(f"{x},{y}\n" for x, y in zip(texts, labels, strict=True))
+    from_csv = datasets.load(write(rows, schema))
+    from_parquet = datasets.load(write(pd.DataFrame({"x": texts, "y": labels}), schema))
+    plain = from_csv.schema
+    for given in (
+        from_csv.encoded()[0],
+        from_parquet.encoded()[0],
+        plain.encode(pd.DataFrame({"x": values})).values,
+        plain.encode([[text] for text in texts]).values,
+    ):
+        assert given[:, 0].tolist() == codes
+
+
+def test_one_odd_entry_changes_no_other_one(write):
+    schema = "label: y\nclasses: [1, 2]\nfeatures: [{name: x, categories: [1, 2]}]\n"
+    plain = pd.DataFrame({"x": [1, 2, 1], "y": [1, 2, 2]})
+    odd = pd.DataFrame({"x": ["1", "2", "1", "odd"], "y": ["1.0", "2", "2", "1"]})
+    expected = datasets.load(write(plain, schema))
+    loaded = datasets.load(write(odd, schema, unlisted="rest"))
+    np.testing.assert_array_equal(loaded.encoded()[0][:3], expected.encoded()[0])
+    np.testing.assert_array_equal(loaded.y[:3], expected.y)
+
+
+def test_categories_beyond_the_floats_and_missing_ones_keep_their_codes(write):
+    schema = (
+        "label: y\nclasses: [a, b]\n"
+        "features: [{name: x, categories: [9007199254740993, 0.5, null, 9007199254740992]}]\n"
+    )
+    rows = "x,y\n9007199254740992,a\n,b\n9007199254740993,b\n"
+    loaded = datasets.load(write(rows, schema))
+    assert loaded.encoded()[0][:, 0].tolist() == [3, 2, 0]
+    assert dict(loaded.counts.filled) == {}
+
+
+def test_one_text_that_means_missing_is_one_text_not_its_letters(write):
+    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, categories: [n, none], fill: n}]\n"
+    rows = "x,y\nn,a\nnone,b\n none ,b\n"
+    config = write(rows, schema, missing_texts="none")
+    assert dict(datasets.load(config).counts.filled) == {"x": 2}
+    config = write(rows, schema, missing_texts=[])
+    assert dict(datasets.load(config).counts.filled) == {}
+
+
+@pytest.mark.parametrize("chosen", [-9, ["-9"], ["-9", -9.0]])
+def test_a_number_that_means_missing_does_so_however_it_is_written(write, chosen):
+    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9], fill: 4}]\n"
+    for values in ([1, -9, 3], ["1", "-9.0", "3"], [1.0, -9.0, np.nan]):
+        rows = pd.DataFrame({"x": values, "y": ["a", "b", "a"]})
+        loaded = datasets.load(write(rows, schema, missing_texts=chosen))
+        assert loaded.encoded()[0][1, 0] == 4
+
+
+def test_the_schema_file_may_say_how_entries_are_written_and_the_settings_win(write):
+    # The third row has no label.
+    schema = (
+        'missing_texts: ["?"]\ndecimal: ","\nunlabelled: drop\n'
+        "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9], fill: 4}]\n"
+    )
+    rows = "x;y\n1,5;a\n?;b\n7;?\n2;a\n"
+    loaded = datasets.load(write(rows, schema))
+    assert loaded.encoded()[0][:, 0].tolist() == [1.5, 4, 2]
+    assert loaded.y.tolist() == [0, 1, 0]
+    assert loaded.source.n_rows == 3
+    assert loaded.source.description.endswith("without 1 rows that have no label")
+    with pytest.raises(DatasetError, match=r"label column 'y' has no value in 1 of 4 rows"):
+        datasets.load(write(rows, schema, unlabelled="error"))
+    with pytest.raises(DatasetError, match=r"holds '\?' in 1 of 4 rows"):
+        datasets.load(write(rows, schema, missing_texts=["NA"]))
+    with pytest.raises(DatasetError, match=r"holds '1,5' in 1 of 3 rows"):
+        datasets.load(write(rows, schema, decimal="."))
+
+
+def test_points_are_no_decimals_where_commas_are(write):
+    schema = "decimal: ','\nlabel: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9]}]\n"
+    with pytest.raises(DatasetError, match=r"holds '1\.234' in 1 of 2 rows"):
+        datasets.load(write("x;y\n1.234;a\n2,5;b\n", schema))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.csv.gz", "a.TSV.gz"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_separator_is_the_one_that_fits_the_first_lines(write, tmp_path, name, separator):
+    rows = ROWS.replace(",", separator)
+    rows = rows.replace(f"{separator}a{separator}", f'{separator}"1,5;2\t3;"{separator}')
+    content = ("\n" + rows).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    loaded = datasets.load(write("", path=str(tmp_path / name)))
+    pd.testing.assert_frame_equal(loaded.X, datasets.load(write(ROWS)).X)
+
+
+def test_a_name_in_two_lines_is_one_name(write):
+    schema = 'label: y\nclasses: [a, b]\nfeatures: [{name: "x\\nz", numeric: [0, 9]}]\n'
+    loaded = datasets.load(write('"x\nz",y\n1,a\n2,b\n', schema))
+    assert loaded.encoded()[0][:, 0].tolist() == [1, 2]
+
+
+def test_columns_that_the_schema_does_not_use_may_be_anything(write, tmp_path):
+    rows = ROWS.replace("note", "n") + "70,e,no,pear,1\n"
+    twice = "".join(f"{line},{line.split(',')[1]}\n" for line in rows.splitlines())
+    pd.testing.assert_frame_equal(datasets.load(write(twice)).X, datasets.load(write(rows)).X)
+    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9]}]\n"
+    frame = pd.DataFrame({"x": [1, 2], "tags": [["p"], ["q", "r"]], "y": ["a", "b"]})
+    assert datasets.load(write(frame, schema)).n_rows == 2
+    with pytest.raises(DatasetError, match=r"column 'tags' holds lists or records \(list"):
+        datasets.load(write(frame, schema.replace("name: x", "name: tags")))
 
 
 def test_identity_follows_table_schema_and_settings_but_not_the_place(write, tmp_path):

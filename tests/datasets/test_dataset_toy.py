@@ -59,3 +59,9 @@ def test_identity_follows_the_recipe():
 def test_other_extents_are_refused(extent):
     with pytest.raises(DatasetError, match="extent must be one of"):
         load(extent=extent)
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True, None])
+def test_a_wrong_seed_of_the_points_is_refused(seed):
+    with pytest.raises(DatasetError, match="points_seed must be a non-negative whole number"):
+        load(points_seed=seed)

@@ -15,11 +15,22 @@ from lumberjack_bench.datasets.dataset import (
     Summary,
 )
 
-__all__ = ["DataSource", "Dataset", "DatasetError", "RowCounts", "Summary", "identity", "load"]
+__all__ = [
+    "DataSource",
+    "Dataset",
+    "DatasetError",
+    "RowCounts",
+    "Summary",
+    "identity",
+    "load",
+    "name_of",
+]
 
 logger = logging.getLogger(__name__)
 
 KINDS = ("acs", "adult", "table", "toy")
+
+_LONGEST_NAME = 100
 
 
 def load(config: Mapping[str, Any]) -> Dataset:
@@ -41,7 +52,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
         When the config is wrong, the data cannot be had, or the rows do not fit the schema.
     """
     try:
-        dataset: Dataset = _loader(config).load(config)
+        dataset: Dataset = _loader(config).load({**config, "name": name_of(config)})
     except DatasetError as error:
         error.dataset_name = str(config.get("name") or "")
         raise
@@ -75,15 +86,49 @@ def identity(config: Mapping[str, Any]) -> str:
     DatasetError
         When the config is wrong, or a local table that it names is not there.
     """
-    described: str = _loader(config).identity(config)
+    described: str = _loader(config).identity({**config, "name": name_of(config)})
     return described
+
+
+def name_of(config: Mapping[str, Any]) -> str:
+    """Return the name of a data set, which results and files are called by.
+
+    Parameters
+    ----------
+    config : mapping
+        As :func:`load` takes it.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    DatasetError
+        When there is none, or it cannot be part of a file's name.
+    """
+    name = config.get("name")
+    if isinstance(name, bool) or not isinstance(name, str | int | float | None):
+        raise DatasetError(f"dataset: name must be a word or a number, got {name!r}.")
+    text = "" if name is None else str(name)
+    if not text.strip():
+        raise DatasetError("dataset: the config needs a name.")
+    if not text.isprintable() or ".." in text or set(text) & {"/", "\\"}:
+        raise DatasetError(
+            f"dataset: name {text[:40]!r} cannot be part of a file's name. Leave out slashes, '..' and "
+            "control characters."
+        )
+    if len(text.encode()) > _LONGEST_NAME:
+        raise DatasetError(
+            f"dataset: name {text[:40]!r}... is {len(text.encode())} bytes long. Use at most "
+            f"{_LONGEST_NAME}."
+        )
+    return text
 
 
 def _loader(config: Mapping[str, Any]) -> Any:
     kind = config.get("kind")
     if kind not in KINDS:
         raise DatasetError(f"dataset: kind must be one of {list(KINDS)}, got {kind!r}.")
-    if not config.get("name"):
-        raise DatasetError("dataset: the config needs a name.")
     # One module per kind, imported when used: folktables and scikit-learn take seconds.
     return importlib.import_module(f"{__name__}.{kind}")

@@ -390,7 +390,7 @@ def _task(config: Mapping[str, Any]) -> str:
 def _survey(config: Mapping[str, Any]) -> Survey:
     name = config["name"]
     chosen = config.get("states") or ["CA"]
-    states = [chosen] if isinstance(chosen, str) else [str(state) for state in chosen]
+    states = [str(state) for state in (chosen if isinstance(chosen, list | tuple) else [chosen])]
     unknown = [state for state in states if state not in STATE_CODES]
     if unknown:
         raise DatasetError(
@@ -489,7 +489,7 @@ def _read_survey_file(
     """Read the task's columns of a person file as numbers, NaN for an empty field."""
     where = f"{what}: {path}"
     again = f"Delete it and get the {survey.year} {survey.horizon} person file of {state} again."
-    present = read_header(path, what=what)
+    present = read_header(path, what=what).names
     problem = _problem(task_name)
     needed = dict.fromkeys([*problem.features, problem.target, problem.group])
     needed |= dict.fromkeys(TASKS[task_name].filter_columns)
@@ -505,6 +505,9 @@ def _read_survey_file(
             f"{where} lacks the columns {', '.join(renamed)}. Is it the person file of "
             f"{survey.year} {survey.horizon}? {again}"
         )
+    repeated = [column for column in needed if present.count(column) > 1]
+    if repeated:
+        raise DatasetError(f"{where} has duplicate columns {repeated}. {again}")
     if not has_whole_last_line(path):
         raise DatasetError(f"{where} breaks off in its last line: it is truncated. {again}")
     marks = [column for column in ("SERIALNO", "ST") if column in present and column not in needed]

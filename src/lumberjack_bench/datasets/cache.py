@@ -27,7 +27,7 @@ from lumberjack_bench.datasets.sources import atomic_file, folder_lock
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 _METADATA = b"lumberjack"
 
 

@@ -7,26 +7,43 @@ the choice of a storage type, which changes no value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lumberjack.reading import (
+    MISSING,
+    MISSING_READING,
+    UNSEEN,
+    Column,
+    PublicList,
+    read_column,
+    read_entry,
+    shown,
+)
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets.dataset import DatasetError, RowCounts
+from lumberjack_bench.datasets.entry_options import EntryOptions
 
 UNLISTED_LEVEL = "(not in the schema)"
 """Level of a categorical column that stands for every value the schema does not list."""
 
+_COMMAS_AND_POINTS = str.maketrans(",.", ".,")
 _INTEGER_TYPES = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
 
 
 def compact_rows(
-    table: pa.Table, schema: FeatureSchema, *, what: str, is_strict: bool
+    table: pa.Table,
+    schema: FeatureSchema,
+    *,
+    what: str,
+    is_strict: bool,
+    options: EntryOptions | None = None,
 ) -> tuple[pd.DataFrame, NDArray[Any], RowCounts]:
     """Check the rows of a table against a schema and hold them in compact types.
 
@@ -41,11 +58,14 @@ def compact_rows(
     is_strict : bool
         True refuses unlisted categories and columns that lie wholly outside their bounds; False
         counts them. Values outside the bounds are clipped and counted either way.
+    options : EntryOptions or None
+        How the table writes its entries, where that is not the plain way.
 
     Returns
     -------
     X : DataFrame of shape (n_rows, n_features)
-        As :class:`~lumberjack_bench.datasets.dataset.Dataset` holds it.
+        As :class:`~lumberjack_bench.datasets.dataset.Dataset` holds it; without the rows that have
+        no label, where `options` ask for it.
     y : ndarray of shape (n_rows,), int8 or int16
         Class codes.
     counts : RowCounts
@@ -56,28 +76,33 @@ def compact_rows(
     DatasetError
         When the table does not fit the schema.
     """
+    options = options or EntryOptions()
     check_columns(table.column_names, schema, what=what)
-    n_rows = table.num_rows
-    if not n_rows:
+    if not table.num_rows:
         raise DatasetError(f"{what}: the table has no rows.")
-    y = _labels(table.column(schema.label), schema, what)
+    labels = read_entries(
+        table.column(schema.label), options, where=f"{what}: label column {schema.label!r}"
+    )
+    y = _labels(labels, schema, what, options.unlabelled)
+    if (y < 0).any():
+        table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
+    n_rows = len(y)
     columns: dict[str, Any] = {}
     clipped: dict[str, int] = {}
     unseen: dict[str, int] = {}
     filled: dict[str, int] = {}
     for feature in schema.features:
         where = f"{what}: column {feature.name!r}"
+        entries = read_entries(table.column(feature.name), options, where=where)
         if isinstance(feature, NumericFeature):
             values, missing, n_clipped = _numeric(
-                table.column(feature.name), feature, where, is_strict
+                entries, feature, options.decimal, where, is_strict
             )
             if n_clipped:
                 clipped[feature.name] = n_clipped
             columns[feature.name] = values
         else:
-            codes, missing, n_unseen = _categorical(
-                table.column(feature.name), feature, where, is_strict
-            )
+            codes, missing, n_unseen = _categorical(entries, feature, where, is_strict)
             if n_unseen:
                 unseen[feature.name] = n_unseen
             columns[feature.name] = categorical_column(codes, feature, has_unlisted=n_unseen > 0)
@@ -92,7 +117,7 @@ def compact_rows(
 
 
 def check_columns(present: Sequence[str], schema: FeatureSchema, *, what: str) -> None:
-    """Refuse duplicate columns and name the ones that are missing.
+    """Name the columns of a schema that a table lacks or holds twice.
 
     Parameters
     ----------
@@ -106,19 +131,106 @@ def check_columns(present: Sequence[str], schema: FeatureSchema, *, what: str) -
     Raises
     ------
     DatasetError
-        When a column repeats or is missing.
+        When a column that the schema names is missing or repeats.
     """
-    repeated = sorted({name for name in present if list(present).count(name) > 1})
+    needed = (*schema.feature_names, schema.label)
+    repeated = [name for name in needed if list(present).count(name) > 1]
     if repeated:
         raise DatasetError(
             f"{what}: columns appear more than once: {repeated}. Rename or drop the copies."
         )
-    absent = [name for name in (*schema.feature_names, schema.label) if name not in present]
+    absent = [name for name in needed if name not in present]
     if absent:
         raise DatasetError(
-            f"{what}: missing columns {absent}; the table has {_some(list(present))}. "
+            f"{what}: missing columns {absent}; the table has {_some(present)}. "
             "Column names must be those of the schema."
         )
+
+
+def read_entries(column: pa.ChunkedArray, options: EntryOptions, *, where: str) -> Column:
+    """Take the entries of a column apart.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Its rows.
+    options : EntryOptions
+        Say which entries are missing besides those that always are.
+    where : str
+        Name of the column for messages.
+
+    Returns
+    -------
+    Column
+        With codes.
+
+    Raises
+    ------
+    DatasetError
+        When the column holds lists or records, or values beyond the range of Python's.
+    """
+    kind = column.type
+    if pa.types.is_nested(kind):
+        raise DatasetError(
+            f"{where} holds lists or records ({kind}). Leave it out of the schema, or turn it into "
+            "columns of numbers or texts."
+        )
+    try:
+        if column.null_count and pa.types.is_primitive(kind):
+            # With nulls every row would become an object.
+            column = column.dictionary_encode()
+        entries = read_column(column)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise DatasetError(
+            f"{where} has entries of type {kind} that cannot be read ({reason})."
+        ) from None
+    values, codes = entries.values, entries.codes
+    codes = np.arange(len(values)) if codes is None else np.asarray(codes, dtype=np.int64)
+    if options.missing_texts:
+        is_missing = PublicList(options.missing_texts).codes(Column(values)) >= 0
+        codes = np.where(np.append(is_missing, False)[codes], -1, codes)
+    return Column(values, codes, pa.types.is_dictionary(kind))
+
+
+def with_decimal_points(entries: Column, decimal: str) -> Column:
+    """Return entries in which numbers are written with decimal points.
+
+    Parameters
+    ----------
+    entries : Column
+        As they stand in the table.
+    decimal : {".", ","}
+        What separates the decimals there.
+
+    Returns
+    -------
+    Column
+        Where decimals stand behind commas, a point makes a text no number: it may group digits.
+    """
+    if decimal == "." or entries.values.dtype.kind != "O":
+        return entries
+    values = np.fromiter((with_decimal_point(value, decimal) for value in entries.values), object)
+    return replace(entries, values=values)
+
+
+def with_decimal_point(value: Any, decimal: str) -> Any:
+    """Return one entry as :func:`with_decimal_points` does.
+
+    Parameters
+    ----------
+    value : object
+        As it stands in the table.
+    decimal : {".", ","}
+        What separates the decimals there.
+
+    Returns
+    -------
+    object
+    """
+    if decimal == "." or not isinstance(value, str):
+        return value
+    return value.translate(_COMMAS_AND_POINTS)
 
 
 def categorical_column(
@@ -139,33 +251,28 @@ def categorical_column(
     -------
     pandas.Categorical
     """
-    levels: list[Hashable] = [*feature.categories, *([UNLISTED_LEVEL] if has_unlisted else [])]
-    index = pd.Index(np.array(levels, dtype=object)).infer_objects()
-    return pd.Categorical.from_codes(codes, categories=index)  # type: ignore[arg-type]
+    # pandas takes no missing level; empty text is read like one. Objects, as numbers of two types
+    # would be rounded to one.
+    levels = ["" if read_entry(v) == MISSING_READING else v for v in feature.categories]
+    levels += [UNLISTED_LEVEL] if has_unlisted else []
+    return pd.Categorical.from_codes(codes, categories=pd.Index(levels, dtype=object))
 
 
 def _numeric(
-    column: pa.ChunkedArray, feature: NumericFeature, where: str, is_strict: bool
+    entries: Column, feature: NumericFeature, decimal: str, where: str, is_strict: bool
 ) -> tuple[NDArray[Any], int, int]:
-    n_rows = len(column)
-    if _is_text(column.type):
-        text = pc.utf8_trim_whitespace(_as_text(column))
-        numbers = pd.to_numeric(text.to_pandas(), errors="coerce").to_numpy(dtype=np.float64)
-        bad = np.isnan(numbers) & np.asarray(pc.is_valid(text))
-        if bad.any():
-            raise DatasetError(
-                f"{where} is numeric in the schema but holds {_examples(text.filter(pa.array(bad)))} "
-                f"in {int(bad.sum()):,} of {n_rows:,} rows. Correct the rows, or make it categorical."
-            )
-    elif pa.types.is_boolean(column.type) or _is_number(column.type):
-        numbers = column.cast(pa.float64()).to_numpy()
-    else:
-        raise DatasetError(
-            f"{where} is numeric in the schema but has type {column.type} in all {n_rows:,} rows. "
-            "Turn it into numbers."
-        )
-    numbers = np.array(numbers, dtype=np.float64)
+    n_rows = len(entries)
+    entries_read = with_decimal_points(entries, decimal)
+    numbers = entries_read.numbers()
     is_missing = ~np.isfinite(numbers)
+    odd = _odd_values(entries_read, np.unique(_codes(entries)[is_missing]))
+    if odd:
+        is_odd = np.isin(_codes(entries), odd)
+        n_odd = int(is_odd.sum())
+        raise DatasetError(
+            f"{where} is numeric in the schema but holds {_values_at(entries, is_odd)} in {n_odd:,} of {n_rows:,} "
+            "rows. Correct the rows, make it categorical, or add to missing_texts what means 'no value'."
+        )
     is_outside = (numbers < feature.lower) | (numbers > feature.upper)
     is_outside &= ~is_missing
     n_clipped = int(is_outside.sum())
@@ -183,6 +290,23 @@ def _numeric(
     )
 
 
+def _codes(entries: Column) -> NDArray[np.int64]:
+    assert entries.codes is not None
+    return entries.codes
+
+
+def _odd_values(entries: Column, codes: NDArray[np.int64]) -> list[int]:
+    """Return, of codes without a finite number, those that are neither missing nor infinite."""
+    if entries.values.dtype.kind in "biuf":
+        return []
+    readings = {int(code): read_entry(entries.values[code]) for code in codes if code >= 0}
+    return [
+        code
+        for code, reading in readings.items()
+        if reading != MISSING_READING and not isinstance(reading, int | float)
+    ]
+
+
 def _smallest(
     values: NDArray[np.float64], feature: NumericFeature, *, has_missing: bool
 ) -> NDArray[Any]:
@@ -197,128 +321,68 @@ def _smallest(
 
 
 def _categorical(
-    column: pa.ChunkedArray, feature: CategoricalFeature, where: str, is_strict: bool
+    entries: Column, feature: CategoricalFeature, where: str, is_strict: bool
 ) -> tuple[NDArray[np.int64], int, int]:
-    codes, levels, level_codes = _coded(column, feature.categories)
-    is_unlisted = codes == len(feature.categories)
+    codes = PublicList(feature.categories).codes(entries)
+    is_unlisted = codes == UNSEEN
     n_unlisted = int(is_unlisted.sum())
+    n_known = len(feature.categories)
     if n_unlisted and is_strict:
-        known = len(feature.categories)
-        bad = [level for level, code in zip(levels, level_codes, strict=True) if code == known]
         raise DatasetError(
-            f"{where} holds {_some(bad)} in {n_unlisted:,} of {len(codes):,} rows, which is not among "
-            f"the schema's {known} categories {_some(list(feature.categories))}. Add it there, or "
-            "treat unlisted values alike (unlisted=rest)."
+            f"{where} holds {_values_at(entries, is_unlisted)} in {n_unlisted:,} of {len(codes):,} rows, "
+            f"which is not among the schema's {n_known} categories {_some(feature.categories)}. Add it "
+            "there, or treat unlisted values alike (unlisted=rest)."
         )
-    return codes, int((codes < 0).sum()), n_unlisted
+    codes[is_unlisted] = n_known
+    is_missing = codes == MISSING
+    codes[is_missing] = -1
+    return codes, int(is_missing.sum()), n_unlisted
 
 
-def _labels(column: pa.ChunkedArray, schema: FeatureSchema, what: str) -> NDArray[Any]:
+def _labels(entries: Column, schema: FeatureSchema, what: str, unlabelled: str) -> NDArray[Any]:
+    """Return the class of each row, negative for a row without a label."""
     where = f"{what}: label column {schema.label!r}"
-    codes, levels, level_codes = _coded(column, schema.classes)
-    n_missing = int((codes < 0).sum())
-    if n_missing:
+    codes = PublicList(schema.classes).codes(entries)
+    n_rows = len(codes)
+    n_missing = int((codes == MISSING).sum())
+    if n_missing and (n_missing == n_rows or unlabelled == "error"):
         raise DatasetError(
-            f"{where} has no value in {n_missing:,} of {len(codes):,} rows. Drop these rows."
+            f"{where} has no value in {n_missing:,} of {n_rows:,} rows. Drop these rows"
+            f"{'' if n_missing == n_rows else ', or ask for it with unlabelled=drop'}."
         )
-    unknown = codes == schema.n_classes
-    if unknown.any():
-        bad = [
-            level
-            for level, code in zip(levels, level_codes, strict=True)
-            if code == schema.n_classes
-        ]
+    is_unknown = codes == UNSEEN
+    if is_unknown.any():
         raise DatasetError(
-            f"{where} holds {_some(bad)} in {int(unknown.sum()):,} of {len(codes):,} rows, which is "
-            f"not among the schema's classes {_some(list(schema.classes))}. Add it, or drop the rows."
+            f"{where} holds {_values_at(entries, is_unknown)} in {int(is_unknown.sum()):,} of {n_rows:,} "
+            f"rows, which is not among the schema's classes {_some(schema.classes)}. Add it, or drop the "
+            "rows."
         )
-    present = np.unique(codes)
+    present = np.unique(codes[codes >= 0])
     if len(present) < 2:
         raise DatasetError(
-            f"{where} has only one class: all {len(codes):,} rows are "
+            f"{where} has only one class: all {n_rows - n_missing:,} rows are "
             f"{schema.classes[int(present[0])]!r}. A classifier needs at least two."
         )
     return codes.astype(np.int8 if schema.n_classes <= 127 else np.int16)
 
 
-def _coded(
-    column: pa.ChunkedArray, known: tuple[Hashable, ...]
-) -> tuple[NDArray[np.int64], list[Any], list[int]]:
-    """Return codes (-1 missing, len(known) unlisted), the levels present, and their codes."""
-    if _is_text(column.type):
-        column = pc.utf8_trim_whitespace(_as_text(column))
-    elif pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = pc.dictionary_encode(column).combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0)
-    levels = encoded.dictionary.to_pylist()
-    lookup = _Lookup(known)
-    level_codes = [lookup.code(level) for level in levels]
-    positions = encoded.indices.fill_null(len(levels)).to_numpy(zero_copy_only=False)
-    table = np.array([*level_codes, -1], dtype=np.int64)
-    return table[positions], levels, level_codes
+def _values_at(entries: Column, rows: NDArray[np.bool_]) -> str:
+    return _some([entries.values[code] for code in np.unique(_codes(entries)[rows])])
 
 
-class _Lookup:
-    """Position of a value among known ones, where text may spell a number or a truth value."""
-
-    def __init__(self, known: tuple[Hashable, ...]) -> None:
-        self.n_known = len(known)
-        self.by_value = {(isinstance(v, bool), v): code for code, v in enumerate(known)}
-        self.by_text = {str(v).lower() if isinstance(v, bool) else str(v): code
-                        for code, v in enumerate(known)}  # fmt: skip
-
-    def code(self, level: Any) -> int:
-        if level is None or level != level:
-            return -1
-        key = (isinstance(level, bool), level)
-        if key in self.by_value:
-            return self.by_value[key]
-        if isinstance(level, str):
-            for text in (level, level.lower() if level.lower() in ("true", "false") else level):
-                if text in self.by_text:
-                    return self.by_text[text]
-            try:
-                return self.by_value.get((False, float(level)), self.n_known)
-            except ValueError:
-                return self.n_known
-        whole = isinstance(level, float) and level.is_integer()
-        text = (
-            str(level).lower() if isinstance(level, bool) else str(int(level) if whole else level)
-        )
-        return self.by_text.get(text, self.by_value.get((False, level), self.n_known))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return str(kind) in ("string", "large_string", "string_view")
-
-
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.large_string())
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
-
-
-def _examples(values: pa.ChunkedArray) -> str:
-    return _some(pc.unique(values).to_pylist())
-
-
-def _some(values: Sequence[Any], limit: int = 5) -> str:
+def _some(values: Iterable[Any], limit: int = 5) -> str:
     """Spell the first few of many values; a single one stands without brackets."""
-    if len(values) == 1:
-        return repr(values[0])
-    shown = ", ".join(repr(value) for value in values[:limit])
-    return f"[{shown}{f', ... {len(values)} in all' if len(values) > limit else ''}]"
+    spelled = list(dict.fromkeys(map(_spelled, values)))
+    if len(spelled) == 1:
+        return spelled[0]
+    more = f", ... {len(spelled)} in all" if len(spelled) > limit else ""
+    return f"[{', '.join(spelled[:limit])}{more}]"
+
+
+def _spelled(value: Any) -> str:
+    reading = read_entry(value)
+    # A date is shown as it is compared, which is how a schema would list it.
+    return shown(reading if isinstance(reading, str) else value)
 
 
 def named_columns(values: Mapping[str, NDArray[Any]]) -> pa.Table:

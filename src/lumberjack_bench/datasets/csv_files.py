@@ -1,24 +1,60 @@
-"""Reading csv files strictly: every line has all its fields, every name is used once."""
+"""Reading csv files strictly: every line has all its fields.
+
+Fields are separated by commas, semicolons or tabs, whichever fits the first lines; a file may be
+compressed (.gz).
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import itertools
 import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from lumberjack_bench.datasets.dataset import DatasetError
 
-MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
-"""Fields that stand for a missing entry unless the caller says otherwise."""
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What may separate the fields, and its name for messages."""
+
+_N_FIRST = 100
 
 
-def read_header(path: Path, *, what: str) -> list[str]:
-    """Return the column names of a csv file.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The beginning of a csv file.
+
+    Attributes
+    ----------
+    names : list of str
+        Column names, without blanks around them.
+    separator : str
+        A key of :data:`SEPARATORS`.
+    position : int
+        Number of empty lines before the names.
+    has_rows : bool
+        Whether anything follows.
+    """
+
+    names: list[str]
+    separator: str
+    position: int
+    has_rows: bool
+
+
+def read_header(path: Path, *, what: str) -> Header:
+    """Read the column names of a csv file and guess what separates the fields.
+
+    The separator is the one that gives all of the first lines the same number of fields, and of
+    several the one that gives most.
 
     Parameters
     ----------
@@ -29,31 +65,40 @@ def read_header(path: Path, *, what: str) -> list[str]:
 
     Returns
     -------
-    list of str
+    Header
 
     Raises
     ------
     DatasetError
-        When the file is missing, empty, not UTF-8 text, or names a column twice.
+        When the file is missing, empty, or not UTF-8 text.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as handle:
-            names = next(csv.reader(handle), [])
-    except (FileNotFoundError, IsADirectoryError):
-        raise DatasetError(f"{what}: no file {path}. Check the path.") from None
-    except OSError as error:
-        raise DatasetError(f"{what}: cannot read {path} ({error.strerror}).") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DatasetError(f"{what}: {path} is not a csv file in UTF-8 ({error}).") from None
-    if not names:
-        raise DatasetError(f"{what}: {path} is empty; expected a line with the column names.")
-    names = [name.strip() for name in names]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DatasetError(
-            f"{what}: {path} has duplicate columns {repeated}. Rename or drop the copies."
-        )
-    return names
+    candidates: list[tuple[tuple[bool, bool, int], Header]] = []
+    failure: Exception | None = None
+    for separator in SEPARATORS:
+        try:
+            with io.TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as handle:
+                first = list(itertools.islice(csv.reader(handle, delimiter=separator), _N_FIRST))
+        except (FileNotFoundError, IsADirectoryError):
+            raise DatasetError(f"{what}: no file {path}. Check the path.") from None
+        except UnicodeDecodeError as error:
+            raise DatasetError(_not_utf8(path, what, str(error))) from None
+        except (EOFError, OSError, zlib.error) as error:
+            raise DatasetError(_unreadable(error, path, what)) from None
+        except csv.Error as error:  # such as a very long line without this separator
+            failure = error
+            continue
+        filled = [fields for fields in first if fields]
+        if not filled:
+            raise DatasetError(f"{what}: {path} is empty; expected a line with the column names.")
+        n_fields = len(filled[0])
+        is_even = n_fields > 1 and all(len(fields) == n_fields for fields in filled)
+        names = [name.strip() for name in filled[0]]
+        header = Header(names, separator, first.index(filled[0]), len(filled) > 1)
+        is_expected = separator == "\t" and ".tsv" in path.name.lower()
+        candidates.append(((is_even, is_expected, n_fields), header))
+    if not candidates:
+        raise DatasetError(f"{what}: {path} is not a csv file ({failure}).")
+    return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
 def read_text_columns(
@@ -61,7 +106,6 @@ def read_text_columns(
     columns: Sequence[str],
     *,
     what: str,
-    missing_texts: Sequence[str] = (),
     header_names: Sequence[str] | None = None,
     skip_lines: int = 0,
 ) -> pa.Table:
@@ -70,52 +114,58 @@ def read_text_columns(
     Parameters
     ----------
     path : Path
-        The file, UTF-8, comma separated.
+        The file, in UTF-8.
     columns : sequence of str
-        The columns to read, all present.
+        The columns to read, all present; of several with one name the first is read.
     what : str
         Name of the table for messages.
-    missing_texts : sequence of str
-        Fields that are missing entries.
     header_names : sequence of str or None
-        Column names of a file that has no header line.
+        Column names of a file that has no header line and is separated by commas.
     skip_lines : int
         Lines to leave out at the start of a file without header.
 
     Returns
     -------
     pyarrow.Table
-        Text columns; missing entries are null.
+        Text columns, without nulls.
 
     Raises
     ------
     DatasetError
         When a line has too few or too many fields, as in a truncated file.
     """
-    names = list(header_names) if header_names is not None else read_header(path, what=what)
-    text = pa.large_string()
+    if header_names is None:
+        header = read_header(path, what=what)
+        if not header.has_rows:
+            return pa.table({name: pa.array([], pa.large_string()) for name in columns})
+    else:
+        header = Header(list(header_names), ",", -1, True)
+    # By position: a name that nobody asked for may stand there twice.
+    positions = [str(header.names.index(name)) for name in columns]
     try:
-        with path.open("rb") as handle:
-            return pa_csv.read_csv(
+        with _open(path) as handle:
+            table = pa_csv.read_csv(
                 handle,
                 read_options=pa_csv.ReadOptions(
                     use_threads=False,
-                    column_names=names,
-                    skip_rows=skip_lines if header_names is not None else 1,
+                    column_names=[str(position) for position in range(len(header.names))],
+                    skip_rows=skip_lines,
+                    skip_rows_after_names=header.position + 1,
                 ),
-                parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=header.separator, newlines_in_values=True
+                ),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(columns, text),
-                    include_columns=list(columns),
-                    null_values=list(missing_texts),
-                    strings_can_be_null=bool(missing_texts),
-                    quoted_strings_can_be_null=False,
+                    column_types=dict.fromkeys(positions, pa.large_string()),
+                    include_columns=positions,
+                    strings_can_be_null=False,
                 ),
             )
     except pa.ArrowInvalid as error:
-        raise DatasetError(_explain(error, path, what, len(names))) from None
-    except OSError as error:
-        raise DatasetError(f"{what}: cannot read {path} ({error.strerror or error}).") from None
+        raise DatasetError(_explain(error, path, what, len(header.names))) from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise DatasetError(_unreadable(error, path, what)) from None
+    return table.rename_columns(list(columns))
 
 
 def has_whole_last_line(path: Path) -> bool:
@@ -138,6 +188,21 @@ def has_whole_last_line(path: Path) -> bool:
         return handle.read(1) == b"\n"
 
 
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix.lower() == ".gz":
+        return io.BufferedReader(gzip.GzipFile(path))
+    return path.open("rb")
+
+
+def _unreadable(error: Exception, path: Path, what: str) -> str:
+    reason = getattr(error, "strerror", None) or error
+    return f"{what}: cannot read {path} ({reason})."
+
+
+def _not_utf8(path: Path, what: str, reason: str) -> str:
+    return f"{what}: {path} is not text in UTF-8 ({reason}). Save it in UTF-8."
+
+
 def _explain(error: pa.ArrowInvalid, path: Path, what: str, n_names: int) -> str:
     text = str(error).splitlines()[0]
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", text)
@@ -149,4 +214,6 @@ def _explain(error: pa.ArrowInvalid, path: Path, what: str, n_names: int) -> str
         )
     if "Empty CSV" in text:
         return f"{what}: {path} has no rows."
+    if "invalid UTF8" in text:
+        return _not_utf8(path, what, "a field holds other bytes")
     return f"{what}: {path} cannot be read as csv: {text}"

@@ -2,7 +2,8 @@
 
 A schema file is YAML in the form of :meth:`lumberjack.schema.FeatureSchema.to_dict`. Plain words
 stay words: ``yes``, ``no``, ``on``, ``off``, dates and times are text here, because they are
-categories of somebody's table.
+categories of somebody's table. Beside the schema the file may say how a table writes its entries
+(:mod:`lumberjack_bench.datasets.entry_options`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import yaml
 
 from lumberjack.schema import FeatureSchema, SchemaError
 from lumberjack_bench.datasets.dataset import DatasetError
+from lumberjack_bench.datasets.entry_options import OPTION_NAMES
 
 _FOLDER = Path(__file__).parent / "schemas"
 
@@ -56,6 +58,21 @@ def built_in_schemas() -> list[str]:
 
 
 def read_schema(source: str | Path) -> FeatureSchema:
+    """Read the schema of a schema file.
+
+    Parameters
+    ----------
+    source : str or Path
+        As :func:`read_schema_file` takes it.
+
+    Returns
+    -------
+    FeatureSchema
+    """
+    return read_schema_file(source)[0]
+
+
+def read_schema_file(source: str | Path) -> tuple[FeatureSchema, dict[str, Any]]:
     """Read a schema file.
 
     Parameters
@@ -65,7 +82,10 @@ def read_schema(source: str | Path) -> FeatureSchema:
 
     Returns
     -------
-    FeatureSchema
+    schema : FeatureSchema
+        What the file says about the table's features and classes.
+    options : dict
+        What it says about how the table writes its entries, as it stands there.
 
     Raises
     ------
@@ -77,17 +97,49 @@ def read_schema(source: str | Path) -> FeatureSchema:
     else:
         path = Path(source).expanduser()
     try:
-        data: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
+        text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
         raise DatasetError(
             f"schema: no file {path}. Give a schema file, or one of {built_in_schemas()}."
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise DatasetError(f"schema {path}: not a YAML file: {reason}") from None
-    if not isinstance(data, Mapping):
-        raise DatasetError(f"schema {path}: expected keys such as 'features' and 'classes'.")
+    except OSError as error:
+        raise DatasetError(f"schema: cannot read {path} ({error.strerror}).") from None
+    except ValueError as error:  # not UTF-8, or no path at all
+        raise DatasetError(f"schema {path}: not a YAML file: {error}") from None
+    return parse_schema(text, where=f"schema {path}")
+
+
+def parse_schema(text: str, *, where: str) -> tuple[FeatureSchema, dict[str, Any]]:
+    """Read the content of a schema file.
+
+    Parameters
+    ----------
+    text : str
+        YAML.
+    where : str
+        Name of the file for messages.
+
+    Returns
+    -------
+    schema : FeatureSchema
+    options : dict
+        As :func:`read_schema_file` gives them.
+
+    Raises
+    ------
+    DatasetError
+        When the text is not YAML or not a schema.
+    """
     try:
-        return FeatureSchema.from_dict(data)
+        data: Any = yaml.load(text, Loader=_PlainLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise DatasetError(f"{where}: not a YAML file: {reason}") from None
+    if not isinstance(data, Mapping):
+        raise DatasetError(f"{where}: expected keys such as 'features' and 'classes'.")
+    options = {name: data[name] for name in OPTION_NAMES if name in data}
+    try:
+        schema = FeatureSchema.from_dict({k: v for k, v in data.items() if k not in options})
     except (SchemaError, TypeError) as error:
-        raise DatasetError(f"schema {path}: {error}") from None
+        raise DatasetError(f"{where}: {error}") from None
+    return schema, options

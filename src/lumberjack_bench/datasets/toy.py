@@ -74,7 +74,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
         When the extent is not one of the paper's.
     """
     schema = toy_schema(config.get("extent", EXTENTS[0]))
-    points_seed = int(config.get("points_seed", 0))
+    points_seed = _points_seed(config)
     # scikit-learn's generators take integers, not numpy Generators.
     moon_seed, blob_seed = (int(s) for s in np.random.SeedSequence(points_seed).generate_state(2))
     moons, moon_labels = make_moons(N_MOON_POINTS, noise=MOON_NOISE, random_state=moon_seed)
@@ -111,7 +111,16 @@ def identity(config: Mapping[str, Any]) -> str:
     str
     """
     schema = toy_schema(config.get("extent", EXTENTS[0]))
-    return f"generated:{_recipe_digest(schema, int(config.get('points_seed', 0)))}"
+    return f"generated:{_recipe_digest(schema, _points_seed(config))}"
+
+
+def _points_seed(config: Mapping[str, Any]) -> int:
+    seed = config.get("points_seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise DatasetError(
+            f"toy_moons: points_seed must be a non-negative whole number, got {seed!r}."
+        )
+    return seed
 
 
 def _recipe_digest(schema: FeatureSchema, points_seed: int) -> str:
