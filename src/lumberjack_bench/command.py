@@ -37,7 +37,7 @@ from lumberjack_bench.config import (
     unknown_setting,
 )
 from lumberjack_bench.methods import MethodError
-from lumberjack_bench.overrides import PATH_SETTINGS, several_values, unreadable
+from lumberjack_bench.overrides import PATH_SETTINGS, several_values, take_plain_words, unreadable
 from lumberjack_bench.runs.execute import Interrupted, Outcome, execute
 from lumberjack_bench.runs.plan import values_of
 from lumberjack_bench.runs.store import StoreError
@@ -146,6 +146,61 @@ def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequ
             return _report(error, os.environ.get("HYDRA_FULL_ERROR") == "1")
 
     return wrapped
+
+
+def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
+    """Compose the configuration of a command that does one thing and sweeps over nothing.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        As given on the command line.
+    conf_dir : Path
+        Folder of the configurations.
+
+    Returns
+    -------
+    DictConfig
+        Without the ``hydra`` node.
+
+    Raises
+    ------
+    ConfigError
+        When an override has several values.
+    """
+    register_schema()
+    words = take_plain_words(overrides)
+    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
+        for override in OverridesParser.create().parse_overrides(words):
+            if override.is_sweep_override():
+                raise ConfigError(several_values(str(override.input_line)))
+        return hydra.compose("config", words)
+
+
+def check_writable(flag: str, path: Path | None) -> None:
+    """Refuse a file for the findings of a long computation before it starts.
+
+    Parameters
+    ----------
+    flag : str
+        Flag that names the file.
+    path : Path or None
+        The file; missing folders are made.
+
+    Raises
+    ------
+    ConfigError
+        When it cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {str(path)!r}: {error.strerror}. Choose another file with {flag} FILE."
+        ) from error
 
 
 def one_line(error: BaseException) -> str:
