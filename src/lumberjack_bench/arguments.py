@@ -10,12 +10,14 @@ from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 
-from lumberjack_bench.config import ConfigError
+from lumberjack_bench.config import ConfigError, suggest
 from lumberjack_bench.overrides import take_plain_words
 
 OWN_INTENTS = ("status", "redo", "cards")
 RUNS = ("run", "multirun")
 VIEWS = ("cfg", "info", "shell_completion")
+
+_WHERE_FLAGS_ARE = "`python run.py --help` and --hydra-help list the flags."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,12 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         parser.error = _refuse  # type: ignore[method-assign, assignment]
     own, rest = own_flags.parse_known_args(arguments)
     # By itself Hydra wants all overrides side by side; people write -m between them.
-    given = hydras_flags.parse_intermixed_args(rest)
+    given, unknown = hydras_flags.parse_known_intermixed_args(rest)
+    if unknown:
+        # What follows an unknown flag is listed as well.
+        flag = next((word for word in unknown if word.startswith("-")), unknown[0])
+        known = [f"--{name.replace('_', '-')}" for name in (*OWN_INTENTS, *vars(given))]
+        raise ConfigError(f"there is no flag {flag}{suggest(flag, known)} {_WHERE_FLAGS_ARE}")
 
     intents = [name for name in OWN_INTENTS if getattr(own, name) is not None]
     commands = [name for name in (*RUNS, *VIEWS) if getattr(given, name)]
@@ -104,4 +111,4 @@ def _as_words(given: argparse.Namespace) -> list[str]:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise ConfigError(f"{message}. `python run.py --help` and --hydra-help list the flags.")
+    raise ConfigError(f"{message}. {_WHERE_FLAGS_ARE}")

@@ -362,6 +362,14 @@ _KINDS = {"float": "a number", "integer": "a whole number", "bool": "true or fal
 _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (r"Ambiguous value for argument '(?P<override>.*?)'\n", _several),
     (
+        r"Config group override must be a string or a list",
+        lambda m: "a choice must be a name, as in method=lumberjack or dataset=adult.",
+    ),
+    (
+        r"Missing mandatory value: .*?full_key: (?P<key>[\w.]+)",
+        lambda m: f"{m['key']} must have a value, and nothing gives it one.",
+    ),
+    (
         r"Interpolation key '(?P<key>[^']*)' not found",
         lambda m: (
             f"${{{m['key']}}} stands for a setting, and there is none of that name; write "

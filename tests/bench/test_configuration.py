@@ -120,6 +120,7 @@ def test_a_data_folder_at_the_top_reaches_the_loader() -> None:
         ("+experiment=figure33", "there is no experiment 'figure33'; did you mean 'figure3'?"),
         ("eps=1,2", "'eps=1,2' lists several values; add -m to sweep over them."),
         ("eps", "'eps' is not of the form NAME=VALUE."),
+        ("~method", "method.name must have a value, and nothing gives it one."),
         ("~eps", "eps must have a value; it was deleted with ~eps."),
         ("dataset.name=a/b", "dataset.name must be a name without '/', got 'a/b'."),
         ("dataset.name=[a]", "dataset.name must be a name without '/'"),
