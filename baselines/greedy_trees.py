@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from lumberjack.compiled import compiled
 
 ONE_VERSUS_REST, EXHAUSTIVE, SAMPLED = 0, 1, 2
 """How the sets of categories of a feature are made."""
@@ -208,7 +209,7 @@ def private_median_probabilities(
     return edges, weights / weights.sum()
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def split_score(left: NDArray[np.int64], total: NDArray[np.int64], score: int) -> float:
     """Return the score of a split.
 
@@ -248,7 +249,7 @@ def split_score(left: NDArray[np.int64], total: NDArray[np.int64], score: int) -
     return -impurity
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _interval_log_weights(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
@@ -276,12 +277,12 @@ def _interval_log_weights(
             start = end
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _gumbel(noise: np.random.Generator) -> float:
     return -np.log(-np.log(1.0 - noise.random()))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _draw_private_median(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
@@ -318,7 +319,7 @@ def _draw_private_median(
     return start + within * (end - start), chosen
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _is_in_subset(subset: int, category: int, n_categories: int, is_enumerated: bool) -> bool:
     """Say whether a category belongs to a numbered set of a feature without sampling."""
     if is_enumerated:
@@ -326,7 +327,7 @@ def _is_in_subset(subset: int, category: int, n_categories: int, is_enumerated: 
     return subset == category
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _draw_class(counts: NDArray[np.int64], exponent: float, noise: np.random.Generator) -> int:
     best, best_score = 0, -np.inf
     for k in range(len(counts)):
@@ -336,7 +337,7 @@ def _draw_class(counts: NDArray[np.int64], exponent: float, noise: np.random.Gen
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def grow_tree(
     columns: Columns,
     rows: NDArray[np.int64],
@@ -528,14 +529,14 @@ def grow_tree(
     return GreedyTree(feature, threshold, goes_left, label)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add(sums: NDArray[np.int64], cells: NDArray[np.int64], place: int) -> None:
     # Written out because an array expression on so few numbers costs several times as much.
     for k in range(len(sums)):
         sums[k] += cells[place, k]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_between_thresholds(
     columns: Columns,
     own: NDArray[np.int64],
@@ -565,7 +566,7 @@ def _count_between_thresholds(
         cells[place, own_labels[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_values(
     columns: Columns,
     own: NDArray[np.int64],
@@ -612,7 +613,7 @@ def _count_values(
     return n_values
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _draw_subset(
     n_categories: int,
     is_member: NDArray[np.bool_],
@@ -631,7 +632,7 @@ def _draw_subset(
         is_member[order[i]] = True
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _is_left(
     value: float, n_categories: int, threshold: float, goes_left: NDArray[np.bool_]
 ) -> bool:
@@ -640,7 +641,7 @@ def _is_left(
     return value >= 0 and goes_left[int(value)]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_votes(
     table: NDArray[np.float64],
     n_categories: NDArray[np.int64],

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from baselines.coded_input import Seed, seed_sequence
+from lumberjack.compiled import compiled
 from lumberjack.schema import UNSEEN, FeatureSchema
 
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ THRESHOLD_DRAW = 1
 _FIRST_CHILD = 2
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(nogil=True, inline="always")
 def _output(key: np.uint64, position: int) -> np.uint64:
     """Return one 64-bit output of the stream that starts at `key`."""
     mixed = key + _GAMMA * np.uint64(position + 1)
@@ -52,7 +52,7 @@ def _output(key: np.uint64, position: int) -> np.uint64:
     return mixed ^ (mixed >> _SHIFT_31)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def keyed_uniform(key: np.uint64, position: int) -> float:
     """Return the node's uniform number in [0, 1) for one of its choices.
 
@@ -70,7 +70,7 @@ def keyed_uniform(key: np.uint64, position: int) -> float:
     return float(_output(key, position) >> _SHIFT_11) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def child_key(key: np.uint64, child: int) -> np.uint64:
     """Return the key of a node's child.
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from baselines.multiway_trees import FEATURE_DRAW, THRESHOLD_DRAW, child_key, keyed_uniform
 from baselines.smooth_sensitivity import draw_permute_and_flip_labels
+from lumberjack.compiled import compiled
 
 _LEFT, _RIGHT = 0, 1
 # A leaf draws no feature, so that number of its stream is free for the label of an empty leaf.
@@ -234,7 +234,7 @@ def votes_at_every_depth(
     return votes
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _descend_rows(
     table: NDArray[np.float64],
     lower: NDArray[np.float64],
@@ -302,7 +302,7 @@ def _descend_rows(
     return leaves
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_votes(
     reached: NDArray[np.uint64],
     leaf_keys: NDArray[np.uint64],
@@ -318,7 +318,7 @@ def _add_votes(
             votes[i, int(keyed_uniform(reached[i], _EMPTY_LABEL_DRAW) * n_classes)] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _refine(
     group: NDArray[np.int64],
     n_groups: int,
@@ -344,7 +344,7 @@ def _refine(
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_group_votes(
     group: NDArray[np.int64], group_labels: NDArray[np.int64], votes: NDArray[np.int32]
 ) -> None:

@@ -20,7 +20,6 @@ import math
 from typing import Any, Literal, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,6 +48,7 @@ from baselines.multiway_trees import (
     keyed_uniform,
 )
 from lumberjack.accounting.guarantee import Guarantee, PrivacyCard
+from lumberjack.compiled import compiled
 from lumberjack.schema import FeatureSchema
 
 STOPPED = np.uint64(0)
@@ -251,7 +251,7 @@ def _times_budget(gap: NDArray[Any], epsilon: float) -> NDArray[np.float64]:
     return product
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def leaf_keys(
     rows: NDArray[np.float64],
     root_key: np.uint64,
@@ -322,7 +322,7 @@ def leaf_keys(
     return keys
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_votes(
     votes: NDArray[np.int64],
     keys: NDArray[np.uint64],

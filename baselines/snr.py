@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -51,6 +50,7 @@ from baselines.multiway_trees import (
     keyed_uniform,
 )
 from lumberjack.accounting.guarantee import Guarantee, PrivacyCard
+from lumberjack.compiled import compiled
 from lumberjack.schema import CategoricalFeature, FeatureSchema
 
 NO_NODE = -1
@@ -170,7 +170,7 @@ def draw_root_features(
     return np.concatenate(pools)[: plan.n_trees]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def grow_tree(
     root_key: np.uint64,
     root_feature: int,
@@ -332,7 +332,7 @@ def distinct_rows(
     return first, kind
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def count_in_leaves(
     bins: NDArray[np.int32],
     class_counts: NDArray[np.int64],
@@ -421,7 +421,7 @@ def signal_to_noise(
     return signal / (np.sqrt(2 * leaves) * n_classes)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_upwards(
     leaf_counts: NDArray[np.int64],
     feature: NDArray[np.int32],
@@ -522,7 +522,7 @@ def prune_tree(
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _keep_connected(
     feature: NDArray[np.int32],
     first_child: NDArray[np.int64],
@@ -582,7 +582,7 @@ def _keep_connected(
     return kept_feature, child_offset, children[:n_slots].copy(), votes
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _collect_votes(
     largest: NDArray[np.float64],
     total: NDArray[np.float64],

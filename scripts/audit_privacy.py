@@ -24,14 +24,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import hydra
 import numpy as np
 from omegaconf import OmegaConf
 
 from lumberjack_bench.audit.attack import audit
 from lumberjack_bench.audit.neighbours import PAIRS, SCHEMA
-from lumberjack_bench.command import fails_in_one_line
-from lumberjack_bench.config import ConfigError, read_settings, register_schema
+from lumberjack_bench.command import check_writable, compose_one, fails_in_one_line
+from lumberjack_bench.config import ConfigError, read_settings
 from lumberjack_bench.methods import build_method
 
 CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
@@ -66,9 +65,12 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--runs must be at least 30, got {given.runs}.")
     if not 0.0 < given.confidence < 1.0:
         raise ConfigError(f"--confidence must lie between 0 and 1, got {given.confidence}.")
-    register_schema()
-    with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
-        composed = hydra.compose("config", [*given.overrides, "sweep_id=audit"])
+    if given.seed < 0:
+        raise ConfigError(f"--seed must be a non-negative whole number, got {given.seed}.")
+    if given.jobs < -1 or given.jobs == 0:
+        raise ConfigError(f"--jobs must be positive, or -1 for one per core, got {given.jobs}.")
+    check_writable("--json", given.json)
+    composed = compose_one([*given.overrides, "sweep_id=audit"], CONF_DIR)
     read_settings(composed)
     method: Any = OmegaConf.to_container(composed.method, resolve=True)
     epsilon, delta = float(composed.eps), float(composed.delta)

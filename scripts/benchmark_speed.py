@@ -18,10 +18,11 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
-from lumberjack_bench.datasets import load
+from lumberjack_bench.command import check_writable, fails_in_one_line
+from lumberjack_bench.config import ConfigError
+from lumberjack_bench.datasets import DatasetError, load
 from lumberjack_bench.methods import build_method
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -166,7 +169,8 @@ def on_a_large_table(n_rows: int, n_jobs: int) -> list[dict[str, Any]]:
     return table
 
 
-def main() -> int:
+@fails_in_one_line
+def main(arguments: Sequence[str]) -> int:
     """Print the table; write it as JSON on request."""
     parser = argparse.ArgumentParser(description="Time one fit of each method, side by side.")
     parser.add_argument("--quick", action="store_true", help="Adult only")
@@ -176,25 +180,33 @@ def main() -> int:
         "--rows", type=int, default=N_LARGE, metavar="N", help="rows of the large table"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="threads a fit may use")
-    arguments = parser.parse_args()
-    table = against_extra_trees(arguments.repeats, arguments.jobs)
-    if not arguments.quick:
-        table += on_a_large_table(arguments.rows, arguments.jobs)
+    given = parser.parse_args(arguments)
+    for name, least in (("repeats", 1), ("rows", 2000)):
+        if (value := getattr(given, name)) < least:
+            raise ConfigError(f"--{name} must be at least {least}, got {value}.")
+    if given.jobs < -1 or given.jobs == 0:
+        raise ConfigError(f"--jobs must be positive, or -1 for one per core, got {given.jobs}.")
+    check_writable("--json", given.json)
+    try:
+        table = against_extra_trees(given.repeats, given.jobs)
+    except DatasetError as error:
+        raise ConfigError(str(error)) from error
+    if not given.quick:
+        table += on_a_large_table(given.rows, given.jobs)
     width = max(len(row["method"]) for row in table)
     print(f"{'table':26} {'method':{width}} {'seconds':>9} {'relative':>9}")
     for row in table:
         relative = "" if np.isnan(row["relative"]) else f"{row['relative']:9.2f}"
         print(f"{row['table']:26} {row['method']:{width}} {row['seconds']:9.3f} {relative}")
-    if arguments.json:
+    if given.json:
         document = {
-            "command": "python scripts/benchmark_speed.py " + " ".join(sys.argv[1:]),
+            "command": "python scripts/benchmark_speed.py " + shlex.join(arguments),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
             "rows": [{k: (None if v != v else v) for k, v in row.items()} for row in table],
         }
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(document, indent=2) + "\n")
+        given.json.write_text(json.dumps(document, indent=2) + "\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -14,6 +14,8 @@ import logging
 import sys
 from collections.abc import Sequence
 
+import yaml
+
 from lumberjack_bench.datasets import Dataset, DatasetError, load
 from lumberjack_bench.datasets.named import configured_names, named_config
 from lumberjack_bench.datasets.sources import data_folder
@@ -79,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except DatasetError as error:
             n_failed += 1
             print(f"error: {error}", file=sys.stderr)
+        except yaml.YAMLError as error:
+            n_failed += 1
+            reason = " ".join(str(error).split())
+            print(f"error: {name}: a KEY=VALUE is not YAML: {reason}", file=sys.stderr)
     return 1 if n_failed else 0
 
 

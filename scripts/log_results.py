@@ -12,14 +12,13 @@ Examples
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import hydra
-
-from lumberjack_bench.command import fails_in_one_line
-from lumberjack_bench.config import ConfigError, read_settings, register_schema
+from lumberjack_bench.command import compose_one, fails_in_one_line
+from lumberjack_bench.config import ConfigError, read_settings
 from lumberjack_bench.runs.store import ResultStore
 from lumberjack_bench.tracking import MlflowTracker
 
@@ -27,23 +26,25 @@ CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 
 @fails_in_one_line
-def main(overrides: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Show every result of a folder.
 
     Parameters
     ----------
-    overrides : sequence of str
-        As for ``run.py``: ``results_dir``, ``tracking``.
+    arguments : sequence of str
+        Overrides as for ``run.py``: ``results_dir``, ``tracking``.
 
     Returns
     -------
     int
         Exit code.
     """
-    register_schema()
-    with hydra.initialize_config_dir(str(CONF_DIR), version_base="1.3"):
-        config = hydra.compose("config", [*overrides, "sweep_id=log_results"])
-    settings = read_settings(config)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="results_dir=..., ...")
+    given = parser.parse_args(arguments)
+    settings = read_settings(compose_one([*given.overrides, "sweep_id=log_results"], CONF_DIR))
     if settings.tracking["kind"] == "none":
         raise ConfigError("tracking=none shows nothing; choose tracking=sqlite or tracking=server.")
     store = ResultStore(settings.results_dir)

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from lumberjack_bench.datasets import DatasetError
 from lumberjack_bench.figures import FIGURES, FigureError, Request, make
 
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=Path("results/results.csv"), metavar="FILE")
     parser.add_argument("--datasets", default="", metavar="NAME,NAME", help="show only these")
     parser.add_argument("--methods", default="", metavar="NAME,NAME", help="show only these")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     names = [word for word in given.names if "=" not in word]
     if not names:
         parser.error(f"name a figure: {', '.join(FIGURES)}")
@@ -77,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (FigureError, DatasetError) as error:
             n_failed += 1
             print(f"error: {error}", file=sys.stderr)
+        except yaml.YAMLError as error:
+            n_failed += 1
+            print(f"error: {name}: a KEY=VALUE is not YAML: {_flat(error)}", file=sys.stderr)
         except OSError as error:
             n_failed += 1
             where = str(error.filename or request.out)
@@ -86,6 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
     return 2 if n_failed else 0
+
+
+def _flat(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from lumberjack.compiled import compiled
 from lumberjack.splits import (
     NO_SPLIT,
     child_key,
@@ -63,7 +63,7 @@ _NODE = np.dtype(
 )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _log_no_exceedance(tau, sigma, n_rows):
     """Table of log Pr[c + N(0, sigma^2) <= tau] for counts c = 0 .. min(ceil(tau), n_rows)."""
     size = min(max(math.ceil(tau), 0), n_rows) + 1
@@ -74,7 +74,7 @@ def _log_no_exceedance(tau, sigma, n_rows):
     return table
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _normal_above(x, generator):
     """Draw a standard normal conditioned on being above x (exponential rejection for x > 0)."""
     if x <= 0.0:
@@ -89,7 +89,7 @@ def _normal_above(x, generator):
             return z
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _draws_with_exceedance(n_draws, x, log_none, draws, generator):
     """Fill ``draws[:n_draws]`` with standard normals conditioned on at least one exceeding x.
 
@@ -111,7 +111,7 @@ def _draws_with_exceedance(n_draws, x, log_none, draws, generator):
             draws[i] = generator.standard_normal()
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _partition(values, is_category, cut, rows, start, stop, spare):
     """Stable in-place partition of ``rows[start:stop]``; returns where the right side starts."""
     write = start
@@ -139,7 +139,7 @@ def _partition(values, is_category, cut, rows, start, stop, spare):
     return write
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _bounded_power_of_two(exponent, bound):
     """min(2 ** exponent, bound) without overflow."""
     if exponent >= 62:
@@ -147,7 +147,7 @@ def _bounded_power_of_two(exponent, bound):
     return min(1 << exponent, bound)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _with_room_for_two(nodes, n_nodes):
     if n_nodes + 2 <= nodes.shape[0]:
         return nodes
@@ -156,7 +156,7 @@ def _with_room_for_two(nodes, n_nodes):
     return larger
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _start_node(nodes, node, start, stop, key, level, parent):
     nodes[node].start = start
     nodes[node].stop = stop
@@ -169,7 +169,7 @@ def _start_node(nodes, node, start, stop, key, level, parent):
     nodes[node].is_heavy = False
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide):
     """Draw the split of `node` and make its children, or mark it terminal; returns n_nodes."""
     n_categories, lower, upper, category_offset = public
@@ -205,7 +205,7 @@ def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, g
     return n_nodes + 2
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def grow_tree(
     X,
     y,
@@ -379,14 +379,14 @@ def grow_tree(
     return _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_touches(touches, rows, start, stop):
     if touches.shape[0] > 0:
         for i in range(start, stop):
             touches[rows[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide):
     """Keep the Heavy nodes and their children, renumbered breadth first, and count the leaves."""
     order = [0]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from lumberjack.compiled import compiled
 
 NO_SPLIT = -1
 """Feature of a node that has no candidate split left; a fact of its path alone."""
@@ -28,7 +29,7 @@ _SHIFT_11 = np.uint64(11)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def mix(value: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finaliser of SplitMix64)."""
     value = (value ^ (value >> _SHIFT_30)) * _MULTIPLIER_1
@@ -36,20 +37,20 @@ def mix(value: np.uint64) -> np.uint64:
     return value ^ (value >> _SHIFT_31)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def child_key(key: np.uint64, is_right: int) -> np.uint64:
     """Key of the left (0) or right (1) child of the node with this key."""
     return mix(key + _GOLDEN * np.uint64(is_right + 1))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def uniform(key: np.uint64, position: int) -> float:
     """Draw number `position` of the node's own stream, uniform in [0, 1)."""
     # The children's keys use multiples 1 and 2 of the increment; the stream starts after them.
     return float(mix(key + _GOLDEN * np.uint64(position + 3)) >> _SHIFT_11) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, category_offset):
     """Fill in what the path to `node` leaves open.
 
@@ -80,7 +81,7 @@ def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, cat
         above = nodes[above].parent
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def nth_unused(is_used, start, stop, position):
     """Category code of the unused category number `position` in ``start <= slot < stop``."""
     for slot in range(start, stop):
@@ -91,7 +92,7 @@ def nth_unused(is_used, start, stop, position):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def draw_uniform_split(
     key, n_categories, lower, upper, n_used, is_used, category_offset, n_dropped
 ):
@@ -147,7 +148,7 @@ def draw_uniform_split(
     return NO_SPLIT, 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _mass_below(cumulative, first, n_bins, position, k):
     """Released mass of class `k` below a position measured in bins, interpolated within a bin."""
     if not position > 0.0:
@@ -159,7 +160,7 @@ def _mass_below(cumulative, first, n_bins, position, k):
     return low + (position - whole) * (cumulative[first + whole + 1, k] - low)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def draw_guided_split(key, lower, upper, guide, scratch):
     """Draw a split that released histograms favour.
 
@@ -289,7 +290,7 @@ def draw_guided_split(key, lower, upper, guide, scratch):
     return last, cuts[last]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def guided_scratch(n_features, n_classes):
     """Return the arrays that :func:`draw_guided_split` works in."""
     return (

@@ -26,10 +26,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 
+from lumberjack.compiled import compiled
 from lumberjack.guide import Guide
 
 _BOUND = 2.0
@@ -45,7 +45,7 @@ _RIDGE = 2.0
 """In units of the Hessian's noise times the root of the number of weights."""
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_left_out_shares(total, released, leaf_of_row, labels, is_vote):
     """Add what a tree says of each training row when the row's own count is taken out.
 
@@ -79,7 +79,7 @@ def add_left_out_shares(total, released, leaf_of_row, labels, is_vote):
             total[i, k] += counts[k] / whole if whole > 0.0 else 1.0 / n_classes
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _describe(row, placed, shares, contrasts, tables, bound, phi):
     """Fill Phi of one row: intercepts, log class shares of the forest, evidence of each feature.
 
@@ -116,7 +116,7 @@ def _describe(row, placed, shares, contrasts, tables, bound, phi):
                 phi[k, a] *= factor
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _predict_row(phi, weights, q):
     """Fill q with the softmax of the scores of one row."""
     n_classes = phi.shape[0]
@@ -133,7 +133,7 @@ def _predict_row(phi, weights, q):
         q[k] /= whole
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _predict(placed, shares, contrasts, tables, weights, bound):
     n_rows, n_classes = shares.shape
     phi = np.empty((n_classes, weights.shape[0]))
@@ -144,7 +144,7 @@ def _predict(placed, shares, contrasts, tables, weights, bound):
     return probabilities
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sum_derivatives(placed, labels, shares, contrasts, tables, weights, bound):
     """Return gradient and Hessian of the log likelihood and its negative. NOT private.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from lumberjack.compiled import compiled
 
-@njit(cache=True, nogil=True)
+
+@compiled(nogil=True)
 def _apply(X, feature, cut, left, is_categorical, leaves):
     for row in range(X.shape[0]):
         node = 0

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, open_dict
 
 from lumberjack_bench.config import (
     ConfigError,
-    accept_launcher_names,
+    prepare_composing,
     read_run,
     read_settings,
 )
@@ -27,7 +27,7 @@ from lumberjack_bench.runs.provenance import available_cores
 from lumberjack_bench.runs.sweep import Sweep, limit_threads, redo, status_text
 
 # Workers import this module before they compose anything, and nothing else of ours.
-accept_launcher_names()
+prepare_composing()
 
 
 class Abort(SystemExit):

@@ -20,10 +20,12 @@ from typing import Any
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from lumberjack_bench.arguments import Arguments, read_arguments
 from lumberjack_bench.callbacks import Abort, close_open_sweep
 from lumberjack_bench.cards import card_of, cards_text
 from lumberjack_bench.config import (
@@ -35,7 +37,9 @@ from lumberjack_bench.config import (
     unknown_setting,
 )
 from lumberjack_bench.methods import MethodError
+from lumberjack_bench.overrides import PATH_SETTINGS, several_values, take_plain_words, unreadable
 from lumberjack_bench.runs.execute import Interrupted, Outcome, execute
+from lumberjack_bench.runs.plan import values_of
 from lumberjack_bench.runs.store import StoreError
 from lumberjack_bench.runs.sweep import threads_per_run
 from lumberjack_bench.tracking import Tracker, TrackingError, make_tracker
@@ -87,9 +91,10 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     signal.signal(signal.SIGTERM, _stop)
     register_schema()
     try:
-        if "--cards" in arguments:
-            return _print_cards([text for text in arguments if text != "--cards"], conf_dir)
-        sys.argv[1:] = _translate(arguments)
+        given = read_arguments(arguments)
+        if given.intent == "cards":
+            return _print_cards(given, conf_dir)
+        sys.argv[1:] = _words_for_hydra(given)
         with _raising_hydra():
             hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
     except Abort as end:
@@ -143,6 +148,61 @@ def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequ
     return wrapped
 
 
+def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
+    """Compose the configuration of a command that does one thing and sweeps over nothing.
+
+    Parameters
+    ----------
+    overrides : sequence of str
+        As given on the command line.
+    conf_dir : Path
+        Folder of the configurations.
+
+    Returns
+    -------
+    DictConfig
+        Without the ``hydra`` node.
+
+    Raises
+    ------
+    ConfigError
+        When an override has several values.
+    """
+    register_schema()
+    words = take_plain_words(overrides)
+    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
+        for override in OverridesParser.create().parse_overrides(words):
+            if override.is_sweep_override():
+                raise ConfigError(several_values(str(override.input_line)))
+        return hydra.compose("config", words)
+
+
+def check_writable(flag: str, path: Path | None) -> None:
+    """Refuse a file for the findings of a long computation before it starts.
+
+    Parameters
+    ----------
+    flag : str
+        Flag that names the file.
+    path : Path or None
+        The file; missing folders are made.
+
+    Raises
+    ------
+    ConfigError
+        When it cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {str(path)!r}: {error.strerror}. Choose another file with {flag} FILE."
+        ) from error
+
+
 def one_line(error: BaseException) -> str:
     """Say what was wrong with a command in one line.
 
@@ -157,12 +217,17 @@ def one_line(error: BaseException) -> str:
     """
     if isinstance(error, OUR_ERRORS):
         return str(error)
+    if isinstance(error, OverrideParseException) and "while evaluating" not in str(error):
+        return unreadable(error.override)
     text = str(error)
     cause = str(error.__cause__) if error.__cause__ is not None else ""
     for pattern, say in _HYDRA_MESSAGES:
         if match := re.search(pattern, f"{text}\n{cause}", flags=re.DOTALL):
             return say(match)
-    return " ".join(f"{text} {cause}".partition("See https://")[0].split())
+    # Their messages end with lines about types and addresses.
+    parts = [text, "" if cause in text else cause]
+    parts = [re.split(r"\n\s*full_key:|See https://", part)[0] for part in parts]
+    return " ".join(" ".join(parts).split())
 
 
 def _tracker(settings: Any) -> Tracker:
@@ -181,51 +246,50 @@ def _stop(*_: Any) -> None:
     raise Interrupted("terminated")
 
 
-def _translate(arguments: Sequence[str]) -> list[str]:
-    """Turn our own flags into overrides, and name the sweep."""
-    translated: list[str] = []
-    waiting = list(arguments)
-    intents = []
-    while waiting:
-        argument = waiting.pop(0)
-        if argument == "--status":
-            intents.append("status")
-        elif argument == "--redo" or argument.startswith("--redo="):
-            intents.append("redo")
-            run_hash = argument.partition("=")[2] or (waiting.pop(0) if waiting else "")
-            if not re.fullmatch(r"[0-9a-f]{4,}", run_hash):
-                raise ConfigError(
-                    f"--redo needs the hash of a run (at least 4 digits), got {run_hash!r}. "
-                    "--status and results.csv list the hashes."
-                )
-            translated.append(f"hydra.callbacks.lifecycle.redo='{run_hash}'")
-        else:
-            translated.append(argument)
-    if len(intents) > 1:
-        raise ConfigError("give only one of --status and --redo.")
-    if intents:
-        translated.append(f"hydra.callbacks.lifecycle.intent={intents[0]}")
-        if not {"-m", "--multirun"} & set(translated):
-            translated.insert(0, "-m")
-    if not any(argument.startswith("sweep_id=") for argument in translated):
+def _words_for_hydra(given: Arguments) -> list[str]:
+    """Turn flags of our own into overrides, and name the sweep."""
+    words = [*given.flags, *given.overrides]
+    if given.intent == "show":
+        return words
+    if given.intent != "run":
+        words.append(f"hydra.callbacks.lifecycle.intent={given.intent}")
+    if given.redo is not None:
+        words.append(f"hydra.callbacks.lifecycle.redo='{given.redo}'")
+    if not any(text.lstrip("+").startswith("sweep_id=") for text in given.overrides):
         now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-        translated.append(f"sweep_id={now}_{os.getpid()}")
-    return translated
+        words.append(f"sweep_id={now}_{os.getpid()}")
+    return words
 
 
-def _print_cards(overrides: Sequence[str], conf_dir: Path) -> int:
+def _print_cards(given: Arguments, conf_dir: Path) -> int:
     """Print the card of every method, at the given eps and delta; return the exit code."""
+    others = [flag for flag in given.flags if flag != "--multirun"]
+    if others:
+        raise ConfigError(f"--cards goes with NAME=VALUE only, got {' '.join(others)}.")
     problems = []
     with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
-        chosen = [text for text in overrides if text.startswith("method=")]
-        names = chosen[0].partition("=")[2].split(",") if chosen else None
-        rest = [text for text in overrides if text not in chosen]
+        names, rest = None, []
+        for override in OverridesParser.create(config_loader=loader).parse_overrides(
+            list(given.overrides)
+        ):
+            text = str(override.input_line)
+            if override.key_or_group == "method":
+                names = values_of(override)
+            elif override.is_sweep_override():
+                raise ConfigError(several_values(text))
+            else:
+                rest.append(text)
+        names = names or [
+            f"method={name}"
+            for name in loader.get_group_options("method", config_name="config", overrides=rest)
+        ]
         cards = []
-        for name in names or loader.get_group_options("method"):
-            config = hydra.compose("config", [f"method={name}", *rest])
+        for choice in names:
+            config = hydra.compose("config", [choice, *rest])
             method: Any = OmegaConf.to_container(config.method, resolve=True)
             allowed = list(config.allow_targets)
+            name = choice.partition("=")[2]
             try:
                 card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
             except Exception as error:
@@ -239,7 +303,9 @@ def _print_cards(overrides: Sequence[str], conf_dir: Path) -> int:
 
 
 def _report(error: Exception, wants_traceback: bool) -> int:
-    is_expected = isinstance(error, (*OUR_ERRORS, HydraException, OmegaConfBaseException))
+    is_expected = isinstance(
+        error, (*OUR_ERRORS, HydraException, OmegaConfBaseException)
+    ) or _is_raised_by_hydra(error)
     if wants_traceback or not is_expected:
         traceback.print_exception(error)
     if is_expected:
@@ -247,8 +313,24 @@ def _report(error: Exception, wants_traceback: bool) -> int:
     return 2 if is_expected else 1
 
 
+def _is_raised_by_hydra(error: Exception) -> bool:
+    """Whether Hydra refused something by a plain ValueError, as it does a choice that is null."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    return isinstance(error, ValueError) and module.startswith("hydra.")
+
+
+def _several(match: re.Match[str]) -> str:
+    override = match["override"]
+    if override.partition("=")[0].lstrip("+") in PATH_SETTINGS:
+        return several_values(override)
+    return f"'{override}' lists several values; add -m to sweep over them."
+
+
 def _unknown_setting(match: re.Match[str]) -> str:
-    name = match["name"]
+    name, key = match["name"], match.groupdict().get("key")
+    if key and name.rpartition(".")[2] != key:
+        name = f"{name}.{key}"
     head = name.rsplit(".", 1)
     if len(head) == 2 and head[0] == "method.params":
         return (
@@ -278,9 +360,21 @@ def _wrong_type(match: re.Match[str]) -> str:
 _KINDS = {"float": "a number", "integer": "a whole number", "bool": "true or false"}
 
 _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"Ambiguous value for argument '(?P<override>.*?)'\n", _several),
     (
-        r"Ambiguous value for argument '(?P<override>[^']*)'",
-        lambda m: f"'{m['override']}' lists several values; add -m to sweep over them.",
+        r"Config group override must be a string or a list",
+        lambda m: "a choice must be a name, as in method=lumberjack or dataset=adult.",
+    ),
+    (
+        r"Missing mandatory value: .*?full_key: (?P<key>[\w.]+)",
+        lambda m: f"{m['key']} must have a value, and nothing gives it one.",
+    ),
+    (
+        r"Interpolation key '(?P<key>[^']*)' not found",
+        lambda m: (
+            f"${{{m['key']}}} stands for a setting, and there is none of that name; write "
+            f"\\${{{m['key']}}} for the characters themselves."
+        ),
     ),
     (
         r"merging override \+*(?P<key>[\w.]+)=.*?[Vv]alue '(?P<value>[^']*)'.*?"
@@ -292,10 +386,6 @@ _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"{m['key']} must have a value, got null.",
     ),
     (
-        r"Error parsing override '(?P<override>.*?)'\s+missing EQUAL",
-        lambda m: f"{m['override']!r} is not of the form NAME=VALUE.",
-    ),
-    (
         r"Could not find '(?P<group>[^']+)/(?P<name>[^/']*)'(?P<rest>.*)",
         _missing_option,
     ),
@@ -303,9 +393,9 @@ _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         r"Could not override '(?P<group>[\w/]+)'.*No match in the defaults list",
         lambda m: f"'{m['group']}' is not chosen by default; write +{m['group']}=NAME.",
     ),
-    (r"Could not override '(?P<name>[\w.]+)'", _unknown_setting),
+    (r"Could not override '(?P<name>[\w.]+)'.*?(?:Key '(?P<key>[^']*)'|$)", _unknown_setting),
     (
-        r"merging override \+*(?P<name>[\w.]+)=.*Key '[^']*' (?:not in|is not in struct)",
+        r"merging override \+*(?P<name>[\w.]+)=.*Key '(?P<key>[^']*)' (?:not in|is not in struct)",
         _unknown_setting,
     ),
 )

@@ -10,6 +10,7 @@ import difflib
 import functools
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -75,6 +76,9 @@ class BenchConfig:
     figure: str | None = None
 
 
+RUN_SETTINGS = ("dataset", "method", "eps", "delta", "seed", "n_repeats", "data_dir")
+"""What may differ between the runs of a sweep; everything else is one for all of them."""
+
 SYNONYMS = {
     "epsilon": "eps",
     "epsilons": "eps",
@@ -139,15 +143,19 @@ class Settings:
 def register_schema() -> None:
     """Tell Hydra the schema of ``conf/config.yaml``."""
     ConfigStore.instance().store(name=SCHEMA_NAME, node=BenchConfig)
-    accept_launcher_names()
+    prepare_composing()
 
 
-def accept_launcher_names() -> None:
-    """Let our launcher settings bear the names of the launchers, as in ``hydra/launcher=joblib``.
+def prepare_composing() -> None:
+    """Make ready what every process needs that composes ``conf/config.yaml``.
 
-    Hydra then checks them against the launcher's own schema, which is welcome, and warns in every
+    ``${expand_home:PATH}`` is for the log folders, which Hydra makes by itself.
+
+    Our launcher settings bear the names of the launchers, as in ``hydra/launcher=joblib``. Hydra
+    then checks them against the launcher's own schema, which is welcome, and warns in every
     process that it once meant to stop doing so.
     """
+    OmegaConf.register_new_resolver("expand_home", os.path.expanduser, replace=True)
     warnings.filterwarnings("ignore", message=r"\s*'hydra/launcher/\w+' is validated against")
 
 
@@ -207,13 +215,17 @@ def read_run(config: DictConfig | Mapping[str, Any]) -> RunConfig:
     ConfigError
         When a value is out of range.
     """
+    _check_names(config)
     values = _plain(config)
     method, dataset = dict(values["method"]), dict(values["dataset"])
     for key in ("name", "kind"):
-        if not dataset.get(key):
+        if dataset.get(key) in (None, ""):
             raise ConfigError(
                 f"the data set has no {key!r}: every conf/dataset/*.yaml needs name and kind."
             )
+    for part, name in (("method", method["name"]), ("dataset", dataset["name"])):
+        _check_file_name(f"{part}.name", name)
+    dataset["name"] = str(dataset["name"])
     if not values["n_repeats"] >= 1:
         raise ConfigError(f"n_repeats must be at least 1, got {values['n_repeats']}.")
     if not values["seed"] >= 0:
@@ -259,11 +271,14 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
     ConfigError
         When a value is out of range.
     """
-    # A leading + on the command line adds a key without asking the schema.
-    for name in config:
-        if name != "hydra" and name not in {f.name for f in fields(BenchConfig)}:
-            raise ConfigError(unknown_setting(str(name)))
+    _check_names(config)
     values = _plain(config, skip=("method", "dataset"))
+    _check_file_name("sweep_id", values["sweep_id"])
+    if not values["results_dir"] or "${" in values["results_dir"]:
+        # Hydra would look for a setting of that name once more when it makes the log folder.
+        raise ConfigError(
+            f"results_dir must name a folder, without '${{', got {values['results_dir']!r}."
+        )
     tracking = dict(values["tracking"])
     if tracking["kind"] not in ("sqlite", "server", "none"):
         raise ConfigError(
@@ -290,6 +305,24 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
         allow_targets=tuple(values["allow_targets"]),
         figure=values["figure"],
     )
+
+
+def _check_names(config: DictConfig | Mapping[str, Any]) -> None:
+    """Refuse what a leading + or ~ on the command line does without asking the schema."""
+    known = [f.name for f in fields(BenchConfig)]
+    for name in config:
+        if name != "hydra" and name not in known:
+            raise ConfigError(unknown_setting(str(name)))
+    for name in known:
+        if name not in config:
+            raise ConfigError(f"{name} must have a value; it was deleted with ~{name}.")
+
+
+def _check_file_name(setting: str, value: Any) -> None:
+    """Refuse a name that cannot be part of the name of a log folder."""
+    text = str(value)
+    if isinstance(value, list | dict) or "/" in text or text in ("", ".", ".."):
+        raise ConfigError(f"{setting} must be a name without '/', got {text!r}.")
 
 
 def dataset_identity(dataset: Mapping[str, Any]) -> str:

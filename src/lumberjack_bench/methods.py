@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,26 +40,38 @@ class MethodError(ValueError):
     """A method that cannot be built, or that breaks its contract; the message is one line."""
 
 
-@runtime_checkable
 class Method(Protocol):
-    """What the harness asks of every method.
+    """What the harness asks of every method, besides being a scikit-learn estimator.
 
+    It is made with ``schema``, ``epsilon``, ``delta``, ``random_state``, ``noise_seed``, ``n_jobs``
+    and its own hyper-parameters, by name; ``sklearn.base.BaseEstimator`` then brings cloning.
     ``X`` is the coded form of :meth:`lumberjack.schema.FeatureSchema.encode`, ``y`` holds codes
-    0 to K - 1. A method may also have ``fit_report() -> dict[str, float]`` and
-    ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``, which returns the chosen
-    hyper-parameters.
+    0 to K - 1; neither is changed. The same seeds give the same predictions, whatever ``n_jobs``,
+    and seeds are not used up. What is out of range or does not fit the schema raises a ValueError
+    of one line; predicting before fitting raises ``sklearn.exceptions.NotFittedError``. A fitted
+    method can be pickled.
+
+    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]`` and, where its
+    configuration says ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``,
+    which returns the chosen hyper-parameters.
     """
 
+    display_name: ClassVar[str]
+    """What a person calls it."""
+
+    is_private: ClassVar[bool]
+    """Whether it claims privacy; the configuration says the same."""
+
     def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Method:
-        """Learn from rows."""
+        """Learn from rows, some classes of which may be missing, and return the method itself."""
         ...
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return a class code for each row."""
+        """Return a class code for each row, also for rows with unseen categories."""
         ...
 
     def privacy_card(self) -> PrivacyCard:
-        """Return what is claimed about privacy; works before fitting."""
+        """Return what is claimed about privacy at its epsilon and delta; works before fitting."""
         ...
 
 

@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lumberjack_bench.results import data_version
 from lumberjack_bench.runs.store import ResultStore
@@ -400,6 +400,11 @@ class MlflowTracker:
         if not self.uri.startswith(SQLITE_PREFIX):
             raise TrackingError(
                 f"tracking=sqlite needs an address like sqlite:///FILE, got {self.uri!r}."
+            )
+        if "?" in self.uri or unquote(self.uri) != self.uri:
+            raise TrackingError(
+                f"the MLflow store {self.uri[len(SQLITE_PREFIX) :]} cannot have '?' or %XX in its path. "
+                "Choose another with tracking.uri=sqlite:///FILE, or run with tracking=none."
             )
         path = Path(self.uri[len(SQLITE_PREFIX) :])
         if not path.exists():

@@ -106,6 +106,10 @@ def test_the_command_prints_a_bound_a_pair_and_a_verdict(command, tmp_path, caps
         (["method=majority"], "method majority claims no privacy"),
         (["method=lumberjack", "eps=-1"], "eps"),
         (["method=nosuch"], "nosuch"),
+        (["method=snr,lumberjack"], "method takes one value, got several"),
+        (["--jobs", "0"], "--jobs must be positive, or -1 for one per core, got 0"),
+        (["--seed", "-1"], "--seed must be a non-negative whole number, got -1"),
+        (["--json", "/proc/nosuch/found.json"], "cannot write '/proc/nosuch/found.json'"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(command, arguments, message, capsys):

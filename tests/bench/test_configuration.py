@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from lumberjack_bench.command import one_line
-from lumberjack_bench.config import ConfigError, read_run, read_settings, register_schema
+from lumberjack_bench.config import (
+    ConfigError,
+    MethodConfig,
+    read_run,
+    read_settings,
+    register_schema,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,6 +120,16 @@ def test_a_data_folder_at_the_top_reaches_the_loader() -> None:
         ("+experiment=figure33", "there is no experiment 'figure33'; did you mean 'figure3'?"),
         ("eps=1,2", "'eps=1,2' lists several values; add -m to sweep over them."),
         ("eps", "'eps' is not of the form NAME=VALUE."),
+        ("~method", "method.name must have a value, and nothing gives it one."),
+        ("~eps", "eps must have a value; it was deleted with ~eps."),
+        ("dataset.name=a/b", "dataset.name must be a name without '/', got 'a/b'."),
+        ("dataset.name=[a]", "dataset.name must be a name without '/'"),
+        ("sweep_id=a/b", "sweep_id must be a name without '/', got 'a/b'."),
+        ("results_dir=", "results_dir must name a folder, without '${', got ''."),
+        ("method={a:1}", "there is no setting 'a' in 'method'"),
+        ("data_dir=${nope}", "write \\${nope} for the characters themselves."),
+        ("eps=[1,2", """write 'eps="[1,2"' (the outer quotes are the shell's)."""),
+        ("results_dir=a,b", """write 'results_dir="a,b"' (the outer quotes are the shell's)."""),
         ("dataset=table", "table"),
     ],
 )
@@ -133,12 +150,12 @@ def method_files() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", method_files(), ids=lambda path: path.stem)
-def test_every_method_file_has_the_same_keys(path: Path) -> None:
+def test_a_method_file_has_what_is_needed_and_nothing_unknown(path: Path) -> None:
     import yaml
 
     content: dict[str, Any] = yaml.safe_load(path.read_text())
-    keys = {"name", "target", "label", "is_private", "is_tuned", "params", "by_dataset"}
-    assert set(content) - {"mode"} == keys
+    known = {field.name for field in fields(MethodConfig)}
+    assert {"name", "target", "label", "is_private", "params"} <= set(content) <= known
     assert content["name"] == path.stem
 
 

@@ -1,4 +1,7 @@
-"""What every method must do; a file in conf/method is all it takes to be tested here."""
+"""What every method must do; a file in conf/method is all it takes to be tested here.
+
+The README's own method is tested too, as it is printed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import functools
 import json
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,12 @@ from typing import Any
 import hydra
 import numpy as np
 import pytest
+import readme_method
 from omegaconf import OmegaConf
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import baselines
 from lumberjack.accounting.guarantee import NeighbouringRelation, PrivacyCard
 from lumberjack.schema import UNSEEN, CategoricalFeature, Feature, FeatureSchema, NumericFeature
 from lumberjack_bench.config import register_schema
@@ -25,7 +30,7 @@ from lumberjack_bench.methods import build_method, method_class
 
 CONF = Path(__file__).parents[2] / "conf"
 MOST = {"n_estimators": 8, "max_depth": 6}
-METHODS = sorted(path.stem for path in (CONF / "method").glob("*.yaml"))
+METHODS = [*sorted(path.stem for path in (CONF / "method").glob("*.yaml")), readme_method.NAME]
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:\\s*'hydra/launcher/.*' is validated against",
@@ -36,10 +41,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @functools.cache
-def config_of(name: str) -> dict[str, Any]:
+def config_of(name: str, more_conf: Path) -> dict[str, Any]:
     register_schema()
+    overrides = [f"method={name}", "dataset=toy_moons", f"hydra.searchpath=[file://{more_conf}]"]
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = hydra.compose("config", [f"method={name}", "dataset=toy_moons"])
+        composed = hydra.compose("config", overrides)
     content: Any = OmegaConf.to_container(composed.method, resolve=True)
     # The contract is the same for small forests, and the tests are over sooner.
     for parameter, most in MOST.items():
@@ -95,10 +101,20 @@ TABLES = {
 }
 
 
+@pytest.fixture(scope="module")
+def readme_conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The configurations of a folder in which somebody followed the README."""
+    folder = tmp_path_factory.mktemp("readme")
+    readme_method.write_readme_method(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(baselines, "__path__", [*baselines.__path__, str(folder / "baselines")])
+        yield folder / "conf"
+
+
 @pytest.fixture(params=METHODS)
-def build(request: pytest.FixtureRequest) -> Callable[..., Any]:
+def build(request: pytest.FixtureRequest, readme_conf: Path) -> Callable[..., Any]:
     """Build the method from its file, on the mixed table unless told otherwise."""
-    config = config_of(request.param)
+    config = config_of(request.param, readme_conf)
 
     def make(schema: FeatureSchema = MIXED.schema, **changes: Any) -> Any:
         settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 1, "noise_seed": 2, "n_jobs": 1}

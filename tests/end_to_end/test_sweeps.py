@@ -214,6 +214,35 @@ def test_a_single_run_needs_no_flags(bench: Bench) -> None:
     assert "RuntimeError: injected failure at eps=2" in failed.stdout
 
 
+@pytest.mark.parametrize("name", ["ä ö/x=1", "a[1] #{b}", "~'$x'"])
+def test_folders_may_have_any_name(bench: Bench, name: str) -> None:
+    folder = bench.folder / name
+    folder.mkdir(parents=True)
+    (folder / "my ä.csv").write_text("a,y\n" + "1,no\n2,yes\n3,yes\n" * 20)
+    (folder / "s.yaml").write_text(
+        "name: mine\nlabel: y\nclasses: ['no', 'yes']\nfeatures:\n  - {name: a, numeric: [0, 9]}\n"
+    )
+    own = (f"dataset.path={folder}/my ä.csv", f"dataset.schema={folder}/s.yaml")
+    own = (*own, "dataset=table", "dataset.name=käse", f"data_dir={folder}/data")
+    single = bench("method=seeded", *own, f"results_dir={folder}/results")
+    assert single.returncode == 0, single.stderr
+    sweep = bench("method=seeded", "eps=1,2", *own, f"results_dir={folder}/results", "-m")
+    assert sweep.returncode == 0, sweep.stderr
+    assert "Runs: 1 ok, 1 done before." in sweep.stdout
+    logs = sorted(path.parent.name for path in folder.glob("results/logs/*/*/run.log"))
+    assert logs == ["0-käse-seeded-eps2.0", "käse-seeded-eps1.0"]
+
+
+def test_a_tilde_is_the_home_folder_for_results_and_logs(bench: Bench) -> None:
+    home = bench.folder / "home"
+    bench.environment["HOME"] = str(home)
+    for arguments in (("method=majority",), ("method=seeded", "eps=1", "-m")):
+        done = bench(*arguments, "results_dir=~/runs")
+        assert done.returncode == 0, done.stderr
+    assert len(list(home.glob("runs/logs/*/*/run.log"))) == 2
+    assert not (bench.folder / "~").exists()
+
+
 def test_cards_of_every_method_are_printed_by_one_command(bench: Bench) -> None:
     done = bench("--cards", "hydra.searchpath=[]", "eps=2")
     assert done.returncode == 0, done.stderr
@@ -233,6 +262,16 @@ def test_cards_of_every_method_are_printed_by_one_command(bench: Bench) -> None:
         (("+experiment=figure3",), "this experiment is a sweep; add -m to the command."),
         (("-m", "method=seeded", "method.target=os.system,toy_methods.Toy"), "not in an allowed"),
         (("-m", "dataset=table", "dataset.path=/nosuch.csv"), "nosuch.csv"),
+        (
+            ("dataset=table", "dataset.path=/a,b.csv", "-m"),
+            "If the comma belongs to the path, write",
+        ),
+        (("-m", "method=seeded", "n_workers=1,2"), "n_workers takes one value, got several"),
+        (("-m", "method=glob(nosuch*)"), "'method=glob(nosuch*)' stands for no value at all."),
+        (("method=null",), "a choice must be a name, as in method=lumberjack"),
+        (("method=seeded", "--nosuch"), "there is no flag --nosuch."),
+        (("--cards", "eps=1,2"), "eps takes one value, got several: 'eps=1,2'."),
+        (("--cards", "--config-dir", "x"), "--cards goes with NAME=VALUE only"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(

@@ -41,7 +41,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
@@ -55,6 +54,7 @@ from lumberjack.accounting.checks import (
     check_positive,
 )
 from lumberjack.accounting.joint import JointNoise, _mu_of, calibrate_joint
+from lumberjack.compiled import compiled
 
 Released = Literal["answers", "noisy counts"]
 
@@ -69,7 +69,7 @@ _LARGEST_WORK = 4e11
 """Grid updates that are still attempted; at about two a nanosecond, some minutes."""
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _extended(values, pad, interval):
     """Return the values with upper bounds for arguments off either end of the grid."""
     n = values.size
@@ -84,7 +84,7 @@ def _extended(values, pad, interval):
     return extended
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _ask_answers(values, n_queries, pad, interval, first, weights, floor_first, floor_weights):
     """Return U before ``n_queries`` queries of which only the answers are released.
 
@@ -118,7 +118,7 @@ def _ask_answers(values, n_queries, pad, interval, first, weights, floor_first, 
     return values
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _ask_noisy_counts(
     values,
     n_queries,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -13,11 +14,14 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
-from lumberjack_bench.config import ConfigError, read_run
+from lumberjack_bench.config import RUN_SETTINGS, BenchConfig, ConfigError, read_run
 from lumberjack_bench.methods import check_target
+from lumberjack_bench.overrides import PATH_SETTINGS, several_values
 from lumberjack_bench.runs.compose import Composer
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore
+
+_SETTINGS = {setting.name for setting in fields(BenchConfig)} - set(RUN_SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +121,61 @@ def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
     arguments += list(master.hydra.overrides.task)
     parser = OverridesParser.create(config_loader=loader)
     choices: dict[str, list[str]] = {}
+    swept_paths = []
     for override in parser.parse_overrides(arguments):
-        choices[override.get_key_element()] = _values(override)
+        choices[override.get_key_element()] = values_of(override)
+        if override.is_sweep_override():
+            head = re.split(r"[./]", override.key_or_group)[0]
+            if head in _SETTINGS:
+                raise ConfigError(several_values(str(override.input_line)))
+            if override.key_or_group in PATH_SETTINGS:
+                swept_paths.append(str(override.input_line))
     composer = Composer(loader)
     planned = []
     for combination in itertools.product(*choices.values()):
         config = composer.compose_run(master, combination)
         allow_targets = config["allow_targets"]
-        run = read_run(config)
+        try:
+            run = read_run(config)
+        except ConfigError as error:
+            if not swept_paths:
+                raise
+            # Hydra splits at a comma that may belong to the path.
+            raise ConfigError(f"{error} {several_values(swept_paths[0])}") from error
         check_target(run.method["target"], list(allow_targets))
         planned.append(PlannedRun(run, combination))
     return planned
+
+
+def values_of(override: Override) -> list[str]:
+    """Return what an override stands for, one by one.
+
+    Parameters
+    ----------
+    override : Override
+        With one value or several.
+
+    Returns
+    -------
+    list of str
+        Overrides with one value each.
+
+    Raises
+    ------
+    ConfigError
+        When its values cannot be listed, or there are none.
+    """
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise ConfigError(
+            f"{override.input_line!r} is not a list of values; sweep over a list or a range."
+        )
+    values = [f"{key}={value}" for value in override.sweep_string_iterator()]
+    if not values:
+        raise ConfigError(f"{override.input_line!r} stands for no value at all.")
+    return values
 
 
 def seconds_left(
@@ -199,14 +247,3 @@ def format_seconds(seconds: float) -> str:
 
 def _likeness(dataset: str, method: str) -> tuple[tuple[str, ...], ...]:
     return (dataset, method), (method,), ()
-
-
-def _values(override: Override) -> list[str]:
-    key = override.get_key_element()
-    if not override.is_sweep_override():
-        return [f"{key}={override.get_value_element_as_str()}"]
-    if not override.is_discrete_sweep():
-        raise ConfigError(
-            f"{override.input_line!r} is not a list of values; sweep over a list or a range."
-        )
-    return [f"{key}={value}" for value in override.sweep_string_iterator()]
