@@ -175,6 +175,7 @@ def execute(
                 with suppress(OSError):
                     stopped.parent.mkdir(parents=True, exist_ok=True)
                     stopped.touch()
+                error.add_note(_details(error))
                 raise
             return finished(status, reason, problem)
         except BaseException:
