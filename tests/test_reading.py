@@ -29,6 +29,8 @@ from lumberjack.reading import (
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 BIG = 2**60
+HOUR_EAST = datetime.timezone(datetime.timedelta(hours=1))
+NOON = datetime.datetime(2020, 1, 2, 12, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,13 @@ BIG = 2**60
         (["Nan"], "Nan"),
         ([datetime.date(2020, 1, 2), "2020-01-02", pd.Timestamp("2020-01-02")], "2020-01-02"),
         ([np.datetime64("2020-01-02"), np.datetime64("2020-01-02", "ns")], "2020-01-02"),
+        (["2020-01-02T00:00", "2020-01-02 00:00:00", "2020-01-02 00:00:00.000"], "2020-01-02"),
+        (
+            [NOON, NOON.astimezone(HOUR_EAST), pd.Timestamp(NOON), "2020-01-02T13:00+01:00"],
+            "2020-01-02 12:00:00+00:00",
+        ),
+        (["10:30", "10:30:00", datetime.time(10, 30)], "10:30:00"),
+        ([np.ma.masked], MISSING_READING),
     ],
     ids=str,
 )
@@ -83,6 +92,52 @@ def test_numbers_beyond_all_bounds_are_infinite_and_what_is_none_is_nan():
         "1" * 5000,
     ):
         assert np.isnan(read_number(odd))
+
+
+def test_equal_entries_of_different_readings_do_not_change_each_other():
+    class Spelled:
+        def __init__(self, text):
+            self.text = text
+
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 0
+
+    known = PublicList(("10:30:00", "a"))
+    ends = [datetime.time(10, 30), datetime.time(10, 30, tzinfo=datetime.UTC), Spelled("a"), "a"]
+    for entries in (ends, ends[::-1]):
+        alone = [known.codes(read_column([entry]))[0] for entry in entries]
+        assert known.codes(read_column(entries)).tolist() == alone
+
+
+@pytest.mark.parametrize(
+    "far", [np.datetime64(585000, "Y"), np.datetime64(2**60, "h"), np.timedelta64(2**62, "D")]
+)
+def test_dates_beyond_the_calendar_are_no_dates_of_ours(far):
+    listed = ("1970-01-01", datetime.timedelta(0))
+    assert PublicList(listed).codes(read_column(np.array([far]))).tolist() == [UNSEEN]
+
+
+@pytest.mark.parametrize("fill_value", [None, 5, 999])
+def test_masked_entries_are_missing_whatever_is_under_the_mask(fill_value):
+    schema = FeatureSchema(
+        (NumericFeature("a", 0, 10, fill=0), NumericFeature("b", 0, 10, fill=0)), "ny"
+    )
+    table = np.ma.array([[1, 5], [5, 2]], mask=[[0, 1], [1, 0]], fill_value=fill_value)
+    for X in (table, list(table), [row.tolist() for row in table]):
+        assert schema.encode(X, missing="fill").values.tolist() == [[1, 0], [0, 2]]
+    dates = np.ma.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]", mask=[1, 0])
+    assert PublicList(("2020-01-02",)).codes(read_column(dates)).tolist() == [MISSING, 0]
+
+
+def test_public_lists_may_hold_dates_of_numpy():
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="M8[ns]")
+    feature = CategoricalFeature("a", days)
+    schema = FeatureSchema((feature,), (0, 1))
+    X = pd.DataFrame({"a": ["2020-01-02", datetime.date(2020, 1, 1)]})
+    assert schema.encode(X).values.ravel().tolist() == [1, 0]
 
 
 def test_a_list_may_say_that_a_missing_entry_is_a_value():
@@ -123,6 +178,9 @@ def test_a_list_with_two_values_of_one_reading_is_refused(values):
         pa.chunked_array([["x", None], ["3"]]),
         pa.chunked_array([], pa.string()),
         pa.array(["x", None, "3"]).dictionary_encode(),
+        pl.Series(["x", None, "3"], dtype=pl.Categorical).to_arrow(),
+        pl.Series([1, 3], dtype=pl.Int128),
+        pd.Series(pd.to_timedelta(["1h", None])),
         pa.array([1, 3]),
         pa.array([True, None]),
         pa.array([Decimal("1.0"), Decimal("2.5")]),

@@ -56,6 +56,30 @@ def test_classes_are_sorted_with_the_columns_of_predict_proba(estimator, is_sche
     np.testing.assert_array_equal(*probabilities)
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels"), [(["2", "10"], [2, 10]), ([2, 10], ["2", "10"]), (["0", "1"], [0, 1])]
+)
+def test_labels_of_another_type_than_the_classes_are_worth_a_word(classes, labels):
+    X, y = rows()
+    y = np.where(y == "no", *labels)
+    with pytest.warns(UserWarning, match="Give classes in the labels' own type"):
+        assert forest(classes=classes).fit(X, y).classes_.tolist() == sorted(classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forest(classes=labels).fit(X, y)
+
+
+def test_classes_that_are_no_list_and_nested_tables_are_refused():
+    X, y = rows()
+    for parameters, table, labels, message in (
+        ({"classes": "ny"}, X, y, "a list of values is needed, got the text 'ny'"),
+        ({}, X, [[label] for label in y], "y must have one dimension"),
+        ({}, [[[v], [v]] for v in X.a], y, "2 dimensions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            forest(**parameters).fit(table, labels)
+
+
 def test_classes_of_several_types_keep_them():
     X, y = rows()
     model = forest(classes=["many", 1]).fit(X, [1 if label == "no" else "many" for label in y])
@@ -91,6 +115,9 @@ def test_an_array_for_a_forest_that_knows_names_and_the_reverse_are_worth_a_word
     ):
         from_frame = unnamed.predict_proba(X)
     np.testing.assert_array_equal(from_array, from_frame)
+    with pytest.warns(UserWarning, match="X has feature names"):
+        by_position = unnamed.predict_proba(X.set_axis(["x1", "x0"], axis=1))
+    np.testing.assert_array_equal(by_position, from_frame)
 
 
 def test_a_column_that_lies_wholly_outside_the_schema_is_worth_a_word():

@@ -215,6 +215,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         schema, names, caveats = self._resolve_schema(X, y)
         table, labels = self._encode_rows(X, y, schema)
         self._announce_unusual(table, labels)
+        _warn_of_other_types(y, labels, schema)
         known = labels != UNSEEN
         values = table.values
         if not known.all():
@@ -475,6 +476,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         ]
         if table.wholly_outside:
             found.append(f"no entry of {list(table.wholly_outside)} fits the schema")
+        if (labels == UNSEEN).all():
+            found.append("so that no row is left to learn from")
         if found:
             warnings.warn(
                 f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
@@ -488,15 +491,16 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         own_name = type(self).__name__
         is_named = is_frame(X)
         if is_named and self.schema is None and not hasattr(self, "feature_names_in_"):
-            named = read_table(X)
-            if set(named.names or ()) != set(self.schema_.feature_names):
+            # By position, as scikit-learn does.
+            table = read_table(X)
+            if table.has_text_names:
                 warnings.warn(
                     f"X has feature names, but {own_name} was fitted without feature names",
                     UserWarning,
                     stacklevel=4,
                 )
-                X = np.column_stack([column.entries().astype(object) for column in named.columns])
-                is_named = False
+            X = np.column_stack([column.entries().astype(object) for column in table.columns])
+            is_named = False
         if not is_named and X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {own_name} is expecting "
@@ -508,15 +512,15 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        table = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
-        if table.wholly_outside and len(table.values) >= FEWEST_TO_WARN:
+        encoded = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
+        if encoded.wholly_outside and len(encoded.values) >= FEWEST_TO_WARN:
             warnings.warn(
-                f"no entry of {list(table.wholly_outside)} fits the schema: all {len(table.values)} are "
+                f"no entry of {list(encoded.wholly_outside)} fits the schema: all {len(encoded.values)} are "
                 "clipped, unlisted or missing. Are these the values that the forest was fitted on?",
                 DataOutsideSchemaWarning,
                 stacklevel=4,
             )
-        return table.values
+        return encoded.values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -530,10 +534,27 @@ def _checked_labels(y: Any) -> NDArray[Any]:
     """Return labels as one column in which each keeps its own type."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
+    if isinstance(y, list | tuple) and y and all(isinstance(v, list | tuple) for v in y):
+        raise ValueError("y must have one dimension, got a list of lists.")
     column = read_column(y)
-    if column.values.ndim == 1:
+    if column.values.ndim == 1 and column.values.dtype.kind != "V":
         return column.entries()
     return column_or_1d(y, warn=True)
+
+
+def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: FeatureSchema) -> None:
+    """Warn where labels are read like the classes and yet are not equal to what predict returns."""
+    for label, code in zip(y[:1000].tolist(), labels[:1000].tolist(), strict=True):
+        own = schema.classes[code]
+        if code != UNSEEN and isinstance(label, str) != isinstance(own, str):
+            warnings.warn(
+                f"label {shown(label)} is read as class {shown(own)}, which is what predict returns: metrics "
+                "that compare them, or rely on the order of the classes, will be wrong. Give classes in "
+                "the labels' own type.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
@@ -548,7 +569,9 @@ def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
-    return tuple(values.tolist() if hasattr(values, "tolist") else values)
+    if isinstance(values, str):
+        raise ValueError(f"a list of values is needed, got the text {shown(values)}.")
+    return tuple(values)
 
 
 def _sorted(classes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -564,8 +587,10 @@ def _sorted(classes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _as_array(classes: tuple[Any, ...]) -> NDArray[Any]:
     """Return classes as an array that does not turn numbers among text into text."""
-    kinds = {isinstance(label, str) for label in classes}
-    return np.array(classes) if len(kinds) == 1 else np.fromiter(classes, dtype=object)
+    is_plain = all(isinstance(label, str) for label in classes) or all(
+        isinstance(label, numbers.Real) for label in classes
+    )
+    return np.array(classes) if is_plain else np.fromiter(classes, dtype=object)
 
 
 def check_real(name: str, value: Any, low: float, high: float) -> None:

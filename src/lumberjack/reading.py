@@ -10,8 +10,9 @@ reading, a function of its value alone:
   "True" are read alike;
 * whole numbers exactly, others as the nearest double. A floating-point number of 2**53 or more may
   be a rounded one and is equal to no whole number;
-* a date is its ISO text, without a time of midnight, and a complex number with no imaginary part its
-  real part;
+* dates and times are their ISO text to the microsecond, those of a time zone in UTC, and text that
+  spells one likewise; midnight is left out after a date;
+* a complex number with no imaginary part is its real part;
 * None, NaN, NaT and NA, the texts "nan" and "NaN" (NumPy writes them beside text) and empty text are
   the missing entry;
 * anything else that can be hashed is itself; what cannot be is read as nothing at all.
@@ -22,6 +23,7 @@ is refused, and one that lists a missing entry (as "" or "nan") makes all missin
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import math
@@ -51,7 +53,10 @@ _is_whole = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
 _is_number = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE
 ).fullmatch
-_midnight = re.compile(r" 00:00:00(?:\.0+)?$")
+_is_date = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+).fullmatch
+_is_time = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?", re.ASCII).fullmatch
 
 
 def read_entry(value: Any) -> Hashable:
@@ -68,10 +73,13 @@ def read_entry(value: Any) -> Hashable:
         Equal for entries that are read alike; :data:`MISSING_READING` for a missing one.
     """
     if isinstance(value, np.datetime64 | np.timedelta64):
-        # Microseconds: item() of finer units is a whole number.
-        value = None if np.isnat(value) else value.astype(f"{value.dtype.str[1]}8[us]").item()
-        if isinstance(value, int):  # beyond the calendar
+        if np.isnat(value):
+            return MISSING_READING
+        # Microseconds: item() of finer units is a whole number. Beyond the calendar they wrap around.
+        coarse, fine = (value.astype(f"{value.dtype.kind}8[{unit}]") for unit in ("D", "us"))
+        if fine.astype(coarse.dtype) != coarse or isinstance(fine.item(), int):
             return _NOTHING
+        value = fine.item()
     if isinstance(value, np.generic) and not isinstance(value, np.longdouble):
         value = value.item()
     if isinstance(value, bytes):
@@ -91,6 +99,8 @@ def read_entry(value: Any) -> Hashable:
         return MISSING_READING
     if isinstance(value, datetime.date | datetime.time):
         return _date_text(value)
+    if isinstance(value, datetime.timedelta):
+        return datetime.timedelta, (value.days, value.seconds, value.microseconds)
     try:
         hash(value)
     except Exception:
@@ -249,16 +259,16 @@ class PublicList:
         elif values.dtype.kind == "f":
             found = self._codes_of_floats(values.astype(np.float64), missing)
         else:
-            # Values recur: each is read once. Its type counts, as 1 and True are equal in Python.
-            known: dict[Any, int] = {}
+            # Text recurs and is read once. Values of other types may be equal and read differently.
+            known: dict[str, int] = {}
             codes = []
             for value in _single_values(values):
-                try:
-                    code = known.get((type(value), value))
-                    if code is None:
-                        code = known[type(value), value] = self.code(value)
-                except Exception:  # not hashable
-                    code = self.code(value)
+                if type(value) is not str:
+                    codes.append(self.code(value))
+                    continue
+                code = known.get(value)
+                if code is None:
+                    code = known[value] = self.code(value)
                 codes.append(code)
             found = np.array(codes, dtype=np.int64)
         return column._spread(found, missing)
@@ -358,7 +368,7 @@ def read_column(values: Any) -> Column:
     Column
     """
     if isinstance(values, np.ndarray):
-        return Column(values)
+        return Column(_unmasked(values))
     if hasattr(values, "cat") and hasattr(values.cat, "codes"):
         levels = _objects(values.cat.categories)
         return Column(levels, np.asarray(values.cat.codes, dtype=np.int64), True)
@@ -370,7 +380,7 @@ def read_column(values: Any) -> Column:
         return _arrow_column(values)
     if hasattr(values, "null_count") and hasattr(values, "to_list"):
         is_plain = values.dtype.is_integer() or values.dtype.is_float()
-        if is_plain and not values.null_count():
+        if is_plain and not values.null_count() and "128" not in str(values.dtype):
             return Column(values.to_numpy())
         return Column(
             _objects(values.to_list()), None, str(values.dtype) in ("Categorical", "Enum")
@@ -393,15 +403,20 @@ def rows_apart(X: Any) -> NDArray[Any]:
     ndarray
         Of objects, for a list.
     """
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(object), None)  # type: ignore[no-any-return]
     if hasattr(X, "dtype"):
-        return np.asarray(X)
-    if isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
-        width = len(X[0])
-        if all(len(row) == width for row in X):
-            entries = _objects(itertools.chain.from_iterable(X), len(X) * width)
-            return entries.reshape(len(X), width)
+        return _unmasked(np.asanyarray(X))
+    if isinstance(X, list | tuple):
+        rows = [row.tolist() if isinstance(row, np.ma.MaskedArray) else row for row in X]
+        if rows and all(isinstance(row, list | tuple) for row in rows):
+            width = len(rows[0])
+            if all(len(row) == width for row in rows):
+                entries = _objects(itertools.chain.from_iterable(rows), len(rows) * width)
+                if len(entries) and all(map(_is_nested, entries)):
+                    raise ValueError(
+                        "X must be a table (2 dimensions), got lists of lists of lists."
+                    )
+                return entries.reshape(len(rows), width)
+        X = rows
     return np.asarray(X, dtype=object)
 
 
@@ -430,7 +445,7 @@ def _arrow_column(values: Any) -> Column:
         values = values.dictionary_encode()
         kind = str(values.type)
     if kind.startswith("dictionary"):
-        codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        codes = values.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
         return Column(_objects(values.dictionary.to_pylist()), codes, is_categorical)
     is_plain = kind.removeprefix("u").startswith("int") or kind in ("float", "double", "halffloat")
     if is_plain and not values.null_count:
@@ -460,6 +475,20 @@ def _find(values: NDArray[Any], pairs: list[tuple[Any, int]]) -> NDArray[np.int6
     return np.where(reference[place] == values, codes[place], UNSEEN)
 
 
+def _unmasked(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a masked array as one of objects in which masked entries are None."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    data = np.ma.getdata(array)
+    entries = _objects(_single_values(data.ravel())).reshape(data.shape)
+    entries[np.ma.getmaskarray(array)] = None
+    return entries
+
+
+def _is_nested(entry: Any) -> bool:
+    return isinstance(entry, list | tuple | np.ndarray)
+
+
 def _read_text(text: str) -> Hashable:
     text = text.strip()
     if _is_whole(text):
@@ -472,7 +501,15 @@ def _read_text(text: str) -> Hashable:
     if text in ("", "nan", "NaN"):
         return MISSING_READING
     lowered = text.lower()
-    return int(lowered == "true") if lowered in ("true", "false") else text
+    if lowered in ("true", "false"):
+        return int(lowered == "true")
+    if _is_date(text):
+        with contextlib.suppress(ValueError):
+            return _date_text(datetime.datetime.fromisoformat(text))
+    if _is_time(text):
+        with contextlib.suppress(ValueError):
+            return _date_text(datetime.time.fromisoformat(text))
+    return text
 
 
 def _read_real(value: Any) -> Hashable:
@@ -498,10 +535,15 @@ def _read_real(value: Any) -> Hashable:
 
 def _is_missing(value: Any) -> bool:
     try:
-        return value is None or bool(value != value)
+        return value is None or value is np.ma.masked or bool(value != value)
     except Exception:  # NA has no truth value, nor has an array
         return not hasattr(value, "__len__")
 
 
-def _date_text(value: Any) -> str:
-    return _midnight.sub("", str(value).replace("T", " "))
+def _date_text(value: datetime.date | datetime.time) -> str:
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if value.utcoffset() is not None:
+        value = value.astimezone(datetime.UTC)
+    # Not the method of a subclass, which may know nanoseconds.
+    return datetime.datetime.isoformat(value, " ").removesuffix(" 00:00:00")

@@ -43,8 +43,9 @@ class SchemaError(ValueError):
 
 
 def _plain(value: Any) -> Any:
-    """Turn numpy scalars into the Python values they stand for."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Turn numpy scalars into the Python values they stand for, except dates, which item() makes numbers."""
+    is_date = isinstance(value, np.datetime64 | np.timedelta64)
+    return value.item() if isinstance(value, np.generic) and not is_date else value
 
 
 @dataclass(frozen=True, slots=True)
