@@ -40,6 +40,7 @@ COLUMNS = (
     "data_source",
     "is_stand_in",
     "data_version",
+    "is_current",
     "dataset_config",
     "card_status",
     "card_claim",
@@ -171,7 +172,9 @@ def rows_of_failure(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     dict
         One value per name in :data:`COLUMNS`.
     """
-    yield dict.fromkeys(COLUMNS, "") | _common(record) | {"metric": "failure"}
+    is_stand_in = record["run"]["dataset_identity"].startswith("stand-in:")
+    own = {"metric": "failure", "is_stand_in": is_stand_in}
+    yield dict.fromkeys(COLUMNS, "") | _common(record) | own
 
 
 def data_version(run: Mapping[str, Any]) -> str:
@@ -190,8 +193,8 @@ def data_version(run: Mapping[str, Any]) -> str:
     return hashlib.sha256(run["dataset_identity"].encode()).hexdigest()[:8]
 
 
-def newest_versions(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Keep the newest version of each data set: results of changed rows or schemas never mix.
+def current_rows(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Keep the current version of each data set: results of changed rows or schemas never mix.
 
     Parameters
     ----------
@@ -200,26 +203,41 @@ def newest_versions(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     Returns
     -------
-    newest : DataFrame
-        Of each data set, and of each of its stand-ins, the rows with the version that was run last;
-        failed runs are all kept.
+    current : DataFrame
+        The rows of the version of each data set, and of each of its stand-ins, that a command asked for
+        last.
     left_out : list of str
-        A line for each older version.
+        A line for each other version that has results.
     """
-    finished = table[table["status"] == "ok"]
-    keep = table["status"] != "ok"
+    is_current = table["is_current"].astype(str).str.lower() == "true"
+    others = table[~is_current & (table["status"] == "ok")]
     left_out = []
-    for (dataset, _), rows in finished.groupby(["dataset", "is_stand_in"], sort=True):
-        last = rows.groupby("data_version")["started"].max().sort_values(kind="stable")
-        for version in last.index[:-1]:
-            older = rows[rows["data_version"] == version]
-            n_runs = older["run_hash"].nunique()
-            left_out.append(
-                f"{dataset}: {n_runs} older run{'s' * (n_runs != 1)} ({older['data_source'].iloc[0]}; version "
-                f"{version}) left out: the rows or the schema have changed since."
-            )
-        keep |= table.index.isin(rows.index[rows["data_version"] == last.index[-1]])
-    return table[keep], left_out
+    for (dataset, version), rows in others.groupby(["dataset", "data_version"], sort=True):
+        n_runs = rows["run_hash"].nunique()
+        left_out.append(
+            f"{dataset}: {n_runs} run{'s' * (n_runs != 1)} of another version left out "
+            f"({rows['data_source'].iloc[0]}; version {version}): other rows or another schema than asked for last."
+        )
+    return table[is_current], left_out
+
+
+def _mark_current(rows: list[dict[str, Any]], asked: Mapping[str, Sequence[str]]) -> None:
+    """Say of each row whether its version is the one that a command asked for last.
+
+    Of versions that no command is known to have asked for, the one that was run last counts.
+    """
+    rank: dict[tuple[str, str], tuple[int, str]] = {}
+    for row in rows:
+        key = row["dataset"], row["data_version"]
+        order = list(asked.get(row["dataset"], ()))
+        place = order.index(row["data_version"]) if row["data_version"] in order else -1
+        rank[key] = max(rank.get(key, (-1, "")), (place, str(row["started"])))
+    is_stand_in = {(row["dataset"], row["data_version"]): row["is_stand_in"] for row in rows}
+    for row in rows:
+        own = row["dataset"], row["data_version"]
+        # A stand-in and the rows that it stands for are shown side by side.
+        rivals = [key for key in rank if key[0] == own[0] and is_stand_in[key] == is_stand_in[own]]
+        row["is_current"] = own == max(rivals, key=rank.__getitem__)
 
 
 def write_table(store: ResultStore) -> Path:
@@ -249,6 +267,7 @@ def write_table(store: ResultStore) -> Path:
             for record in store.failures():
                 if record["run_hash"] not in done:
                     rows.extend(rows_of_failure(record))
+            _mark_current(rows, store.asked())
             rows.sort(key=_order)
             text = io.StringIO()
             writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -279,9 +298,12 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    numbers = {"repetition": "Int64", "seed": "int64"}
+    numbers |= dict.fromkeys(("value", "eps", "delta"), "float64")
     return pd.read_csv(
         path,
-        dtype={"repetition": "Int64", "value": "float64", "eps": "float64", "delta": "float64"},
+        # A hash of digits alone, and a data set called 2024, are no numbers.
+        dtype=dict.fromkeys(COLUMNS, "str") | numbers,
         keep_default_na=False,
         na_values={"repetition": [""], "value": [""]},
     )

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from lumberjack_bench.results import (
     COLUMNS,
     accuracy_table,
+    current_rows,
+    data_version,
     mean_interval,
-    newest_versions,
     read_table,
     write_table,
 )
@@ -119,28 +120,33 @@ def test_a_single_value_has_no_interval() -> None:
     assert str(interval) == "0.8000"
 
 
-def test_the_newest_version_of_a_data_set_is_kept_and_older_ones_are_named(store) -> None:
+def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store) -> None:
+    stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
+
     def version(identity: str, started: str, **changes: Any) -> dict[str, Any]:
         one = record(run_hash=identity, started=started, **changes)
         one["run"]["dataset_identity"] = identity
         return one
 
-    stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
-    keep(
-        store,
-        version("corrected schema", "2026-01-03"),
-        version("first", "2026-01-01"),
-        version("changed rows", "2026-01-02"),
-        version("other rows", "2026-01-01", data_source=stand_in),
-    )
-    table = read_table(write_table(store))
-    newest, left_out = newest_versions(table)
-    assert set(newest["run_hash"]) == {"corrected schema", "other rows"}
-    assert len(left_out) == 2
-    assert all(
-        line.startswith("adult: 1 older run (adult.data, 48,842 rows; version ")
-        for line in left_out
-    )
+    first, second = version("first", "2026-01-01"), version("second", "2026-01-02")
+    keep(store, first, second, version("other rows", "2026-01-01", data_source=stand_in))
+
+    def current() -> set[str]:
+        return set(current_rows(read_table(write_table(store)))[0]["run_hash"])
+
+    # As nobody is known to have asked, the one that was run last.
+    assert current() == {"second", "other rows"}
+    store.note_asked({"adult": data_version(second["run"])})
+    store.note_asked({"adult": data_version(first["run"])})
+    assert current() == {"first", "other rows"}
+    (left_out,) = current_rows(read_table(write_table(store)))[1]
+    assert left_out.startswith("adult: 1 run of another version left out (adult.data, 48,842 rows;")
+
+    # A version whose runs have failed is no reason to show another as if it were asked for.
+    third = version("third", "2026-01-03", status="failed")
+    store.write_failure("third", third)
+    store.note_asked({"adult": data_version(third["run"])})
+    assert current() == {"third", "other rows"}
 
 
 def test_the_table_has_a_row_for_each_repetition_and_metric(store: ResultStore) -> None:
@@ -168,6 +174,14 @@ def test_each_row_says_where_it_comes_from_and_what_is_claimed(store: ResultStor
     assert row["card_concerns"] == "first; second"
     assert row["versions"] == "python=3.11 numpy=2.4"
     assert row["run_hash"] == "forest-1"
+
+
+def test_a_data_set_called_by_a_number_and_a_hash_of_digits_stay_text(store: ResultStore) -> None:
+    one = record(run_hash="0123456789012345")
+    one["run"]["dataset"]["name"] = "2024"
+    keep(store, one)
+    row = read_table(write_table(store)).iloc[0]
+    assert (row["dataset"], row["run_hash"]) == ("2024", "0123456789012345")
 
 
 def test_a_method_that_is_not_private_has_infinite_eps(store: ResultStore) -> None:

@@ -33,6 +33,7 @@ def result_rows(
         "data_source": "adult.data, 48,842 rows",
         "is_stand_in": False,
         "data_version": "11111111",
+        "is_current": True,
         "dataset_config": '{"kind": "adult", "name": "adult"}',
         "started": "2026-01-01T00:00:00.000+00:00",
         "card_status": "holds" if is_private else "not private",

@@ -121,11 +121,11 @@ def test_the_bootstrap_interval_is_near_the_normal_one_for_many_pairs(table_of):
     assert first.difference.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
 
 
-def test_results_of_an_older_schema_are_named_and_left_out(table_of):
-    newer = {"data_version": "2", "started": "2026-01-02", "run_hash": "new"}
+def test_results_of_another_schema_are_named_and_left_out(table_of):
+    newer = {"data_version": "2", "run_hash": "new"}
     table = table_of(
-        result_rows("a", A),
-        result_rows("b", B),
+        result_rows("a", A, is_current=False),
+        result_rows("b", B, is_current=False),
         result_rows("a", B, **newer),
         result_rows("b", A, **newer | {"run_hash": "newer"}),
     )
@@ -133,17 +133,17 @@ def test_results_of_an_older_schema_are_named_and_left_out(table_of):
     (only,) = result.comparisons
     assert only.difference.mean == pytest.approx(-0.03)
     assert result.skipped == (
-        "adult: 2 older runs (adult.data, 48,842 rows; version 11111111) left out: the rows or the "
-        "schema have changed since.",
+        "adult: 2 runs of another version left out (adult.data, 48,842 rows; version 11111111): other "
+        "rows or another schema than asked for last.",
     )
 
 
 def test_rows_of_different_sources_are_never_compared(table_of):
     table = table_of(
-        result_rows("a", A, data_source="part, 10 rows"),
-        result_rows("b", B, data_source="whole, 20 rows", data_version="2", started="2026-01-02"),
+        result_rows("a", A, data_source="part, 10 rows", is_current=False),
+        result_rows("b", B, data_source="whole, 20 rows", data_version="2"),
     )
-    with pytest.raises(FigureError, match=r"no finished rows.*part, 10 rows.*left out"):
+    with pytest.raises(FigureError, match=r"no finished rows.*left out \(part, 10 rows"):
         compare(table, "a", "b")
 
 

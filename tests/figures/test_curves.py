@@ -87,6 +87,7 @@ def test_data_sets_come_in_the_paper_s_order_and_own_ones_last(panels_of):
 
 def test_rows_of_a_stand_in_and_of_the_real_file_never_meet_in_a_curve(panels_of):
     stand_in = {"data_source": "stand-in part.parquet, 10 rows", "is_stand_in": True}
+    stand_in["data_version"] = "2"
     panels = panels_of(
         result_rows("forest", [0.8], dataset="acs_income", data_source="psam_p06.csv, 20 rows"),
         result_rows("forest", [0.7], dataset="acs_income", run_hash="b", **stand_in),
@@ -97,17 +98,17 @@ def test_rows_of_a_stand_in_and_of_the_real_file_never_meet_in_a_curve(panels_of
     ]
 
 
-def test_results_of_an_older_schema_are_left_out_and_the_panel_says_so(panels_of):
-    newer = {"data_version": "2", "started": "2026-01-02"}
+def test_results_of_another_schema_are_left_out_and_the_panel_says_so(panels_of):
+    mine = {"dataset": "mine", "data_source": "mine.csv, 20 rows"}
     (panel,) = panels_of(
-        result_rows("forest", [0.8, 0.9], dataset="mine", data_source="mine.csv, 20 rows"),
-        result_rows("forest", [0.7], dataset="mine", data_source="mine.csv, 20 rows", **newer),
+        result_rows("forest", [0.8, 0.9], is_current=False, **mine),
+        result_rows("forest", [0.7], data_version="2", **mine),
     )
     (curve,) = panel.curves
     assert (curve.last, curve.points[0].interval.n) == (0.7, 1)
     assert panel.left_out == (
-        "mine: 1 older run (mine.csv, 20 rows; version 11111111) left out: the rows or the schema have "
-        "changed since.",
+        "mine: 1 run of another version left out (mine.csv, 20 rows; version 11111111): other rows or "
+        "another schema than asked for last.",
     )
 
 

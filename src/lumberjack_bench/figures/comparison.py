@@ -23,8 +23,8 @@ from lumberjack_bench.results import (
     CONFIDENCE,
     RANGES,
     Interval,
+    current_rows,
     mean_interval,
-    newest_versions,
 )
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Result:
     comparisons : tuple of Comparison
         By data set, then eps; the row over all eps last where there are several.
     skipped : tuple of str
-        One line for each data set and eps with too few pairs, and for older versions of a data set.
+        One line for each data set and eps with too few pairs, and for other versions of a data set.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -191,22 +191,24 @@ def compare(
     check_known("metric", [metric], sorted(set(table["metric"]) - {"failure"}))
     if datasets:
         table = table[table["dataset"].isin(datasets)]
-    newest, skipped = newest_versions(table)
-    rows = newest[
-        (newest["metric"] == metric) & (newest["status"] == "ok") & newest["value"].notna()
+    current, skipped = current_rows(table)
+    rows = current[
+        (current["metric"] == metric) & (current["status"] == "ok") & current["value"].notna()
     ]
     least, largest = RANGES.get(metric, ANY_NUMBER)
     bounds = (least - largest, largest - least)
     rows_a, rows_b = (_select(rows, table, read_selector(text), skipped) for text in (a, b))
     comparisons: list[Comparison] = []
-    for dataset, source in sorted(
-        set(zip(rows_a["dataset"], rows_a["data_source"], strict=True))
-        & set(zip(rows_b["dataset"], rows_b["data_source"], strict=True))
+    for dataset, version in sorted(
+        set(zip(rows_a["dataset"], rows_a["data_version"], strict=True))
+        & set(zip(rows_b["dataset"], rows_b["data_version"], strict=True))
     ):
-        values_a, values_b = (
-            _by_eps(part[(part["dataset"] == dataset) & (part["data_source"] == source)])
+        parts = [
+            part[(part["dataset"] == dataset) & (part["data_version"] == version)]
             for part in (rows_a, rows_b)
-        )
+        ]
+        source = str(parts[0]["data_source"].iloc[0])
+        values_a, values_b = map(_by_eps, parts)
         per_eps: dict[float, dict[tuple[int, int], tuple[float, float]]] = {}
         for eps in _common_budgets(values_a, values_b):
             at_a = values_a.get(eps) or values_a[math.inf]

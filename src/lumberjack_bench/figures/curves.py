@@ -18,8 +18,8 @@ from lumberjack_bench.results import (
     ANY_NUMBER,
     RANGES,
     Interval,
+    current_rows,
     mean_interval,
-    newest_versions,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Panel:
     curves : tuple of Curve
         Ordered by last value, best first.
     left_out : tuple of str
-        A line for each older version of the data set.
+        A line for each other version of the data set that has results.
     """
 
     dataset: str
@@ -161,7 +161,7 @@ def read_panels(
     Returns
     -------
     list of Panel
-        One for each data set that has rows, with its newest version; another for a stand-in.
+        One for each data set that has rows, in its current version; another for a stand-in.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def read_panels(
         When a wanted method has no rows at all.
     """
     check_known("method", methods, sorted(table["method"].unique()))
-    table, left_out = newest_versions(table)
+    table, left_out = current_rows(table)
     rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
     bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
@@ -180,7 +180,7 @@ def read_panels(
     panels = []
     for dataset in wanted:
         of_dataset = rows[rows["dataset"] == dataset]
-        for source, of_source in of_dataset.groupby("data_source", sort=True):
+        for _, of_source in of_dataset.groupby(["is_stand_in", "data_version"], sort=True):
             curves = [_curve(group, bounds) for _, group in _by_curve(of_source)]
             curves = sorted(_tell_apart(curves), key=lambda curve: (-curve.last, curve.label))
             first = of_source.iloc[0]
@@ -188,7 +188,7 @@ def read_panels(
             panels.append(
                 Panel(
                     dataset,
-                    str(source),
+                    str(first["data_source"]),
                     _is_true(first["is_stand_in"]),
                     tuple(curves),
                     str(first["dataset_config"]),

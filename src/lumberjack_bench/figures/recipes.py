@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from lumberjack_bench.datasets.named import config_folder
@@ -43,7 +45,7 @@ def run_commands(panels: Sequence[Panel]) -> list[str]:
             budgets += [point.eps for point in curve.points if math.isfinite(point.eps)]
     lines = [f"# with {STAND_IN_VARIABLE}=FOLDER for the stand-ins"] * is_by_variable
     for overrides, (methods, budgets) in commands.items():
-        eps = [f"eps={','.join(f'{b:g}' for b in sorted(set(budgets)))}"] if budgets else []
+        eps = [f"eps={','.join(map(_number, sorted(set(budgets))))}"] if budgets else []
         words = [*overrides, f"method={','.join(sorted(methods))}", *eps]
         lines.append(shlex.join(["python", "run.py", "-m", *words]))
     return lines
@@ -88,7 +90,7 @@ def _run_overrides(curve: Curve) -> list[str]:
     usual = OmegaConf.load(config_folder().parent / "config.yaml")
     found = []
     if curve.kind == "private" and curve.delta != usual.delta:
-        found.append(f"delta={curve.delta:g}")
+        found.append(f"delta={_number(curve.delta)}")
     splits = [split for point in curve.points for split in point.values]
     seeds = sorted({seed for seed, _ in splits})
     if seeds != [usual.seed]:
@@ -106,15 +108,25 @@ def _overrides(prefix: str, changes: Mapping[str, Any], known: Mapping[str, Any]
     ]
 
 
+def _number(number: float) -> str:
+    """Spell a number in full."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(number)
+
+
 def _value(value: Any) -> str:
-    """Spell a value in the grammar of overrides."""
+    """Spell a value so that the grammar of overrides gives it back."""
     if isinstance(value, str):
-        if re.fullmatch(r"[\w./:+-]+", value):
-            return value
-        quoted = value.replace("'", "\\'")
-        return f"'{quoted}'"
+        return value if _reads_as(value, value) else QuotedString(value, Quote.single).with_quotes()
     if isinstance(value, list):
-        return f"[{','.join(_value(item) for item in value)}]"
+        return f"[{','.join(map(_value, value))}]"
     if isinstance(value, dict):
         return f"{{{','.join(f'{key}:{_value(item)}' for key, item in value.items())}}}"
-    return json.dumps(value)
+    return "null" if value is None else repr(value).lower()
+
+
+def _reads_as(text: str, value: str) -> bool:
+    try:
+        override = OverridesParser.create().parse_override(f"x={text}")
+    except HydraException:
+        return False
+    return not override.is_sweep_override() and override.value() == value

@@ -20,7 +20,7 @@ from lumberjack_bench.figures.curves import TITLES, Curve, Panel, read_panels, r
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
 from lumberjack_bench.figures.recipes import run_commands
 from lumberjack_bench.figures.request import FigureError, Request, check_known, read_results
-from lumberjack_bench.results import INTERVAL_NAME, newest_versions
+from lumberjack_bench.results import INTERVAL_NAME, current_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def make(request: Request) -> list[Path]:
     require_panels(panels, table, "the report", request.datasets, COMMAND)
     shown = {panel.dataset for panel in panels}
     methods = set(request.methods or table["method"])
-    table, _ = newest_versions(table)
+    table, _ = current_rows(table)
     table = table[table["dataset"].isin(shown) & table["method"].isin(methods)]
     return [style.write_whole(request.out / "report.html", report_html(table, panels, request.out))]
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -38,6 +38,7 @@ class ResultStore:
         self._runs = folder / "runs"
         self._failures = folder / "failures"
         self._locks = folder / "locks"
+        self._versions = folder / "versions.json"
 
     def prepare(self) -> None:
         """Make the folder, and check that a result would fit into it.
@@ -105,6 +106,28 @@ class ResultStore:
         dict or None
         """
         return _read_json(self._failures / f"{run_hash}.json")
+
+    def note_asked(self, versions: Mapping[str, str]) -> None:
+        """Note which version of each data set a command asks for.
+
+        Parameters
+        ----------
+        versions : mapping of str to str
+            Version by name of the data set.
+        """
+        known = self.asked()
+        if all(known.get(name, [])[-1:] == [version] for name, version in versions.items()):
+            return
+        with self.lock("versions"):
+            known = self.asked()
+            for name, version in versions.items():
+                earlier = [other for other in known.get(name, []) if other != version]
+                known[name] = [*earlier, version]
+            _write_whole(self._versions, json.dumps(known, indent=1))
+
+    def asked(self) -> dict[str, list[str]]:
+        """Return the versions of each data set that commands asked for, the last one last."""
+        return _read_json(self._versions) or {}
 
     def write(self, run_hash: str, result: dict[str, Any]) -> None:
         """Store the result of a run, in one step and for good.

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lumberjack_bench.config import ConfigError, Settings, dataset_identity
-from lumberjack_bench.results import accuracy_table, write_table
+from lumberjack_bench.results import accuracy_table, data_version, write_table
 from lumberjack_bench.runs.execute import Outcome, execute, load_rows
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Plan, PlannedRun, format_seconds, seconds_left
@@ -78,6 +78,8 @@ class Sweep:
             When nothing can be run; nothing has been started then.
         """
         self.store.prepare()
+        runs = [planned.run for planned in self.plan.runs]
+        self.store.note_asked({run.dataset["name"]: data_version(run.to_dict()) for run in runs})
         self.pending = self.plan.pending(self.store, self.settings.is_forced)
         self._held.enter_context(self.store.lock(f"sweep-{self.settings.sweep_id}"))
         try:
