@@ -20,7 +20,7 @@ from pathlib import Path
 from lumberjack_bench.command import compose_one, fails_in_one_line
 from lumberjack_bench.config import ConfigError, read_settings
 from lumberjack_bench.runs.store import ResultStore
-from lumberjack_bench.tracking import MlflowTracker
+from lumberjack_bench.tracking import MlflowView
 
 CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
@@ -52,10 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     if not results:
         raise ConfigError(f"no results in {str(settings.results_dir)!r}; give results_dir=FOLDER.")
     store.prepare()
-    tracker = MlflowTracker(settings)
-    tracker.open_sweep(None)
-    n_added = tracker.sync(results)
-    print(f"{len(results)} results, {n_added} of them new in {tracker.uri}.")
+    view = MlflowView(settings)
+    view.open(None)
+    n_added = view.sync(results)
+    print(f"{len(results)} results, {n_added} of them new in {view.uri}.")
     return 0
 
 

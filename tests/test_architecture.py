@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
-OURS = {"lumberjack", "lumberjack_bench", "baselines", "hydra_plugins"}
+OURS = {"lumberjack", "lumberjack_bench", "baselines"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "common", "misc"}
 
 
@@ -137,11 +137,51 @@ def test_figures_know_a_table_and_neither_hydra_nor_the_execution_of_runs() -> N
             assert not name.startswith(forbidden), f"{path}: {name}"
 
 
+def walk() -> list[tuple[str, list[str]]]:
+    """The steps of the README: a module, and the modules that it is said to use."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("followed with a finger")[2].partition("\n\n`src/lumberjack`")[0]
+    steps = re.split(r"\n- ", section)[1:]
+    names = [re.findall(r"`([a-z_.]+)`", step) for step in steps]
+    return [(first, rest) for first, *rest in names]
+
+
+def place_of(module: str) -> Path:
+    if module == "run.py":
+        return ROOT / module
+    path = SOURCES / "lumberjack_bench" / module.replace(".", "/")
+    return path if path.is_dir() else path.with_suffix(".py")
+
+
+@pytest.mark.parametrize(("module", "used"), walk(), ids=lambda value: str(value))
+def test_the_walk_of_the_readme_is_that_of_the_imports(module: str, used: list[str]) -> None:
+    imported = set(imports(place_of(module)))
+    for other in used:
+        assert place_of(other).exists(), other
+        name = f"lumberjack_bench.{other}"
+        if other == "figures":
+            continue  # which use the module, not the other way round
+        parent, _, leaf = name.rpartition(".")
+        assert any(
+            i == name or i.startswith(f"{name}.") or i == f"{parent}.{leaf}" for i in imported
+        )
+
+
+def test_no_private_name_of_hydra_or_mlflow_is_used() -> None:
+    for path in all_files():
+        for name in imports(path):
+            if name.startswith(
+                ("hydra", "mlflow", "omegaconf", "submitit", "joblib", "distributed")
+            ):
+                private = [part for part in name.split(".") if re.match("_(?!_)", part)]
+                assert not private, f"{path}: {name}"
+
+
 def test_looking_at_results_and_planning_wait_for_no_heavy_import() -> None:
     # The commands that only look (--status, a finished sweep) import these before they answer.
     heavy = {"pandas", "sklearn", "numba", "matplotlib", "mlflow", "diffprivlib", "folktables"}
     bench = SOURCES / "lumberjack_bench"
-    eager = [*bench.glob("*.py"), *(bench / "runs").glob("*.py"), *files(SOURCES / "hydra_plugins")]
+    eager = [*bench.glob("*.py"), *(bench / "runs").glob("*.py")]
     for path in eager:
         tops = {name.partition(".")[0] for name in imports(path, at_top=True)}
         assert not tops & heavy, f"{path}: {sorted(tops & heavy)}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hydra._internal.utils import get_args_parser
+from hydra import __version__ as hydra_version
 
 from lumberjack_bench.config import ConfigError, suggest
 from lumberjack_bench.overrides import take_plain_words
@@ -30,14 +30,22 @@ class Arguments:
         What the command is for; "show" leaves it to Hydra, as with ``--cfg`` or ``--help``.
     redo : str or None
         Hash of the run to be done again.
+    is_sweep : bool
+        Whether values may be lists of values.
+    config_dir, config_path, config_name : str or None
+        Where configurations are, besides or instead of ours.
     flags : tuple of str
-        For Hydra.
+        All flags of Hydra's, for what is left to it.
     overrides : tuple of str
         ``NAME=VALUE``, in words that Hydra reads.
     """
 
     intent: str
     redo: str | None
+    is_sweep: bool
+    config_dir: str | None
+    config_path: str | None
+    config_name: str | None
     flags: tuple[str, ...]
     overrides: tuple[str, ...]
 
@@ -63,7 +71,7 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     own_flags.add_argument("--status", action="store_const", const="")
     own_flags.add_argument("--redo", nargs="?", const="", metavar="HASH")
     own_flags.add_argument("--cards", action="store_const", const="")
-    hydras_flags = get_args_parser()
+    hydras_flags = _hydras_flags()
     for parser in (own_flags, hydras_flags):
         parser.error = _refuse  # type: ignore[method-assign, assignment]
     own, rest = own_flags.parse_known_args(arguments)
@@ -91,14 +99,59 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
             "--status and results.csv list the hashes."
         )
     is_view = given.help or given.hydra_help or bool({*VIEWS} & {*commands})
-    overrides = take_plain_words(given.overrides)
+    overrides = take_plain_words(_translated(word) for word in given.overrides)
     del given.overrides
     return Arguments(
         intent=intents[0] if intents else "show" if is_view else "run",
         redo=own.redo,
+        is_sweep=given.multirun,
+        config_dir=given.config_dir,
+        config_path=given.config_path,
+        config_name=given.config_name,
         flags=tuple(_as_words(given)),
         overrides=tuple(overrides),
     )
+
+
+def _hydras_flags() -> argparse.ArgumentParser:
+    """Return a parser of the flags that ``hydra.main`` has."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("overrides", nargs="*")
+    for flags in (
+        ("--help", "-h"), ("--hydra-help",), ("--run", "-r"), ("--multirun", "-m"),
+        ("--shell-completion", "-sc"),
+    ):  # fmt: skip
+        parser.add_argument(*flags, action="store_true")
+    parser.add_argument("--version", action="version", version=f"Hydra {hydra_version}")
+    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"])
+    parser.add_argument("--resolve", action="store_true")
+    for flags in (
+        ("--package", "-p"), ("--config-path", "-cp"), ("--config-name", "-cn"), ("--config-dir", "-cd"),
+    ):  # fmt: skip
+        parser.add_argument(*flags)
+    views = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=views)
+    return parser
+
+
+_EARLIER_OPTIONS = {
+    "partition": "slurm_partition",
+    "account": "slurm_account",
+    "array_parallelism": "slurm_array_parallelism",
+}
+
+
+def _translated(word: str) -> str:
+    """Understand how launchers were chosen and set when they were Hydra's."""
+    name, equals, value = word.partition("=")
+    if name == "hydra/launcher":
+        return f"launcher={'serial' if value == 'basic' else value}"
+    plain = name.lstrip("+")
+    if plain.startswith("hydra.launcher."):
+        option = plain.removeprefix("hydra.launcher.")
+        # With ++ an option is set whether or not the file has it.
+        return f"++launcher.{_EARLIER_OPTIONS.get(option, option)}{equals}{value}"
+    return word
 
 
 def _as_words(given: argparse.Namespace) -> list[str]:

@@ -7,69 +7,38 @@ from __future__ import annotations
 
 import datetime
 import functools
+import io
 import os
 import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from lumberjack_bench.arguments import Arguments, read_arguments
-from lumberjack_bench.callbacks import Abort, close_open_sweep
 from lumberjack_bench.cards import card_of, cards_text
-from lumberjack_bench.config import (
-    ConfigError,
-    read_run,
-    read_settings,
-    register_schema,
-    suggest,
-    unknown_setting,
-)
+from lumberjack_bench.config import ConfigError, register_schema, suggest, unknown_setting
 from lumberjack_bench.methods import MethodError
 from lumberjack_bench.overrides import PATH_SETTINGS, several_values, take_plain_words, unreadable
-from lumberjack_bench.runs.execute import Interrupted, Outcome, execute
-from lumberjack_bench.runs.plan import values_of
+from lumberjack_bench.runs.compose import Composer, composer, values_of
+from lumberjack_bench.runs.isolation import CallFailed
+from lumberjack_bench.runs.launch import concurrency
+from lumberjack_bench.runs.plan import plan_runs
+from lumberjack_bench.runs.progress import status_text
 from lumberjack_bench.runs.store import StoreError
-from lumberjack_bench.runs.sweep import threads_per_run
-from lumberjack_bench.tracking import Tracker, TrackingError, make_tracker
+from lumberjack_bench.runs.sweep import Interrupted, redo, sweep
+from lumberjack_bench.tracking import TrackingError
 
 OUR_ERRORS = (ConfigError, MethodError, StoreError, TrackingError)
 
 INTERRUPTED_EXIT_CODE = 130
-
-
-def job(config: DictConfig) -> Outcome:
-    """Do the run of one Hydra job.
-
-    Parameters
-    ----------
-    config : DictConfig
-        The composed configuration of the job.
-
-    Returns
-    -------
-    Outcome
-    """
-    settings = read_settings(config)
-    log_file = Path(HydraConfig.get().runtime.output_dir) / "run.log"
-    return execute(
-        read_run(config),
-        settings,
-        _tracker(settings),
-        n_jobs=threads_per_run(),
-        log_file=str(log_file),
-    )
 
 
 def main(arguments: Sequence[str], conf_dir: Path) -> int:
@@ -89,40 +58,62 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     """
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     signal.signal(signal.SIGTERM, _stop)
-    register_schema()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
+        _check_working_folder()
         given = read_arguments(arguments)
-        if given.intent == "cards":
-            return _print_cards(given, conf_dir)
-        sys.argv[1:] = _words_for_hydra(given)
-        with _raising_hydra():
-            hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(job)()
-    except Abort as end:
-        return _report(end.error, wants_traceback) if end.error else int(end.code or 0)
+        if given.intent == "show":
+            return _show(given, conf_dir)
+        return _do(given, conf_dir)
     except (KeyboardInterrupt, Interrupted):
-        close_open_sweep(is_interrupted=True)
         print("Interrupted. The same command again does the rest.", file=sys.stderr)
         return INTERRUPTED_EXIT_CODE
+    except CallFailed as error:
+        traceback.print_exception(error)
+        return 1
     except Exception as error:
-        if close_open_sweep(is_interrupted=False):
-            traceback.print_exception(error)
-            return 1
         return _report(error, wants_traceback)
-    return 0
 
 
-@contextmanager
-def _raising_hydra() -> Iterator[None]:
-    """Make Hydra raise its errors; by itself it prints them and exits."""
+def _do(given: Arguments, conf_dir: Path) -> int:
+    """Plan what is asked for, then do it or tell about it."""
+    words = list(given.overrides)
+    if given.config_dir:
+        words.append(
+            f"hydra.searchpath=['file://{Path(given.config_dir).expanduser().absolute()}']"
+        )
+    folder = (conf_dir.parent / given.config_path).resolve() if given.config_path else conf_dir
+    with composer(folder, given.config_name or "config") as hydras:
+        if given.intent == "cards":
+            return _print_cards(given, hydras, words)
+        if not any(text.lstrip("+").startswith("sweep_id=") for text in words):
+            now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+            words.append(f"sweep_id={now}_{os.getpid()}")
+        plan, settings = plan_runs(hydras, words, is_sweep=given.is_sweep)
+    if given.intent == "status":
+        print(status_text(plan, settings, concurrency(settings)[0]))
+        return 0
+    if given.redo is not None:
+        return redo(given.redo, plan, settings)
+    return sweep(plan, settings)
+
+
+def _show(given: Arguments, conf_dir: Path) -> int:
+    """Leave to Hydra what only shows configurations."""
+    register_schema()
+    sys.argv[1:] = [*given.flags, *given.overrides]
     before = os.environ.get("HYDRA_FULL_ERROR")
+    # By itself Hydra prints its errors and exits; this makes it raise them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        yield
+        hydra.main(config_path=str(conf_dir), config_name="config", version_base="1.3")(id)()
     finally:
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
+        os.environ.pop("HYDRA_FULL_ERROR")
+        if before is not None:
             os.environ["HYDRA_FULL_ERROR"] = before
+    return 0
 
 
 def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
@@ -168,13 +159,12 @@ def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
     ConfigError
         When an override has several values.
     """
-    register_schema()
-    words = take_plain_words(overrides)
-    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
-        for override in OverridesParser.create().parse_overrides(words):
+    with composer(conf_dir) as hydras:
+        words = take_plain_words(overrides)
+        for override in hydras.parse(words):
             if override.is_sweep_override():
                 raise ConfigError(several_values(str(override.input_line)))
-        return hydra.compose("config", words)
+        return hydras.config(words)
 
 
 def check_writable(flag: str, path: Path | None) -> None:
@@ -230,72 +220,40 @@ def one_line(error: BaseException) -> str:
     return " ".join(" ".join(parts).split())
 
 
-def _tracker(settings: Any) -> Tracker:
-    # One per process: opening a tracking store costs seconds.
-    key = (str(settings.results_dir), settings.sweep_id, str(settings.tracking))
-    if key not in _TRACKERS:
-        _TRACKERS.clear()
-        _TRACKERS[key] = make_tracker(settings)
-    return _TRACKERS[key]
-
-
-_TRACKERS: dict[tuple[str, ...], Tracker] = {}
+def _check_working_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise ConfigError("the working folder is gone; go to one that is there.") from error
 
 
 def _stop(*_: Any) -> None:
     raise Interrupted("terminated")
 
 
-def _words_for_hydra(given: Arguments) -> list[str]:
-    """Turn flags of our own into overrides, and name the sweep."""
-    words = [*given.flags, *given.overrides]
-    if given.intent == "show":
-        return words
-    if given.intent != "run":
-        words.append(f"hydra.callbacks.lifecycle.intent={given.intent}")
-    if given.redo is not None:
-        words.append(f"hydra.callbacks.lifecycle.redo='{given.redo}'")
-    if not any(text.lstrip("+").startswith("sweep_id=") for text in given.overrides):
-        now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-        words.append(f"sweep_id={now}_{os.getpid()}")
-    return words
-
-
-def _print_cards(given: Arguments, conf_dir: Path) -> int:
+def _print_cards(given: Arguments, hydras: Composer, words: Sequence[str]) -> int:
     """Print the card of every method, at the given eps and delta; return the exit code."""
-    others = [flag for flag in given.flags if flag != "--multirun"]
+    others = [flag for flag in given.flags if not flag.startswith(("--multirun", "--config-"))]
     if others:
         raise ConfigError(f"--cards goes with NAME=VALUE only, got {' '.join(others)}.")
-    problems = []
-    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
-        names, rest = None, []
-        for override in OverridesParser.create(config_loader=loader).parse_overrides(
-            list(given.overrides)
-        ):
-            text = str(override.input_line)
-            if override.key_or_group == "method":
-                names = values_of(override)
-            elif override.is_sweep_override():
-                raise ConfigError(several_values(text))
-            else:
-                rest.append(text)
-        names = names or [
-            f"method={name}"
-            for name in loader.get_group_options("method", config_name="config", overrides=rest)
-        ]
-        cards = []
-        for choice in names:
-            config = hydra.compose("config", [choice, *rest])
-            method: Any = OmegaConf.to_container(config.method, resolve=True)
-            allowed = list(config.allow_targets)
-            name = choice.partition("=")[2]
-            try:
-                card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
-            except Exception as error:
-                problems.append(f"error: {name}: {error}")
-            else:
-                cards.append((name, card))
+    problems, cards, names, rest = [], [], [], []
+    for override in hydras.parse(words):
+        if override.key_or_group == "method":
+            names = values_of(override)
+        elif override.is_sweep_override():
+            raise ConfigError(several_values(str(override.input_line)))
+        else:
+            rest.append(str(override.input_line))
+    for choice in names or [f"method={name}" for name in hydras.options("method", rest)]:
+        config = hydras.config([choice, *rest])
+        method: Any = OmegaConf.to_container(config.method, resolve=True)
+        name, allowed = choice.partition("=")[2], list(config.allow_targets)
+        try:
+            card = card_of(method, eps=config.eps, delta=config.delta, allow_targets=allowed)
+        except Exception as error:
+            problems.append(f"error: {name}: {error}")
+        else:
+            cards.append((name, card))
     print(cards_text(cards))
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -10,8 +10,6 @@ import difflib
 import functools
 import json
 import math
-import os
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from lumberjack_bench.figures import FIGURES
 from lumberjack_bench.runs.identity import RunConfig
 
 SCHEMA_NAME = "bench_schema"
@@ -61,6 +60,7 @@ class BenchConfig:
     dataset: dict[str, Any] = field(default_factory=dict)
     method: MethodConfig = field(default_factory=MethodConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    launcher: dict[str, Any] = field(default_factory=dict)
     eps: float = 1.0
     delta: float = 1e-6
     seed: int = 0
@@ -75,6 +75,8 @@ class BenchConfig:
     sweep_id: str = MISSING
     figure: str | None = None
 
+
+LONGEST_NAME = 100
 
 RUN_SETTINGS = ("dataset", "method", "eps", "delta", "seed", "n_repeats", "data_dir")
 """What may differ between the runs of a sweep; everything else is one for all of them."""
@@ -110,6 +112,8 @@ class Settings:
         Name of the command that runs are part of; also the name of its log folder.
     tracking : dict
         Kind, address and experiment of the tracking store.
+    launcher : dict
+        Kind and options of what starts runs.
     timeout : float or None
         Seconds a run may take.
     is_forced : bool
@@ -127,6 +131,7 @@ class Settings:
     results_dir: Path
     sweep_id: str
     tracking: dict[str, Any]
+    launcher: dict[str, Any] = field(default_factory=lambda: {"kind": "serial"})
     timeout: float | None = None
     is_forced: bool = False
     is_raising: bool = False
@@ -135,28 +140,24 @@ class Settings:
     figure: str | None = None
 
     @property
+    def since(self) -> str:
+        """The sweep that a result must come from to count: this one, when runs are forced."""
+        return self.sweep_id if self.is_forced else ""
+
+    @property
     def sweep_dir(self) -> Path:
         """Folder of the logs of this command."""
         return self.results_dir / "logs" / self.sweep_id
+
+    def log_file(self, number: int, run: RunConfig) -> Path:
+        """Return the log of a run, the so-manieth of this command."""
+        name = f"{number}-{run.dataset['name']}-{run.method['name']}-eps{run.eps}"
+        return self.sweep_dir / name / "run.log"
 
 
 def register_schema() -> None:
     """Tell Hydra the schema of ``conf/config.yaml``."""
     ConfigStore.instance().store(name=SCHEMA_NAME, node=BenchConfig)
-    prepare_composing()
-
-
-def prepare_composing() -> None:
-    """Make ready what every process needs that composes ``conf/config.yaml``.
-
-    ``${expand_home:PATH}`` is for the log folders, which Hydra makes by itself.
-
-    Our launcher settings bear the names of the launchers, as in ``hydra/launcher=joblib``. Hydra
-    then checks them against the launcher's own schema, which is welcome, and warns in every
-    process that it once meant to stop doing so.
-    """
-    OmegaConf.register_new_resolver("expand_home", os.path.expanduser, replace=True)
-    warnings.filterwarnings("ignore", message=r"\s*'hydra/launcher/\w+' is validated against")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -294,10 +295,15 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
         raise ConfigError(
             f"n_workers must be positive, or -1 for one per core, got {values['n_workers']}."
         )
+    if values["figure"] is not None and values["figure"] not in FIGURES:
+        raise ConfigError(
+            f"there is no figure {values['figure']!r}; there are {', '.join(FIGURES)}."
+        )
     return Settings(
         results_dir=Path(values["results_dir"]).expanduser().absolute(),
         sweep_id=str(values["sweep_id"]),
         tracking=tracking,
+        launcher=dict(values["launcher"]),
         timeout=values["timeout"],
         is_forced=bool(values["force"]),
         is_raising=values["on_error"] == "raise",
@@ -323,6 +329,10 @@ def _check_file_name(setting: str, value: Any) -> None:
     text = str(value)
     if isinstance(value, list | dict) or "/" in text or text in ("", ".", ".."):
         raise ConfigError(f"{setting} must be a name without '/', got {text!r}.")
+    if len(text.encode()) > LONGEST_NAME:
+        raise ConfigError(
+            f"{setting} must be a name of at most {LONGEST_NAME} bytes, got {len(text.encode())}."
+        )
 
 
 def dataset_identity(dataset: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from lumberjack_bench.runs.records import RANGES
 from lumberjack_bench.runs.store import ResultStore, StoreError, write_atomically
 
 if TYPE_CHECKING:
@@ -55,9 +56,6 @@ COLUMNS = (
 
 CONFIDENCE = 0.95
 
-
-RANGES = {"accuracy": (0.0, 1.0)}
-"""What a metric can be; one that is not listed may be any number."""
 
 ANY_NUMBER = (-math.inf, math.inf)
 

@@ -11,13 +11,14 @@ import json
 import logging
 import math
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from lumberjack_bench.results import data_version
@@ -25,69 +26,36 @@ from lumberjack_bench.runs.store import ResultStore
 
 if TYPE_CHECKING:
     from lumberjack_bench.config import Settings
+    from lumberjack_bench.runs.execute import Outcome
     from lumberjack_bench.runs.identity import RunConfig
-
-log = logging.getLogger(__name__)
 
 SQLITE_PREFIX = "sqlite:///"
 LOCK_TIMEOUT_SECONDS = 5.0
 METRICS_PER_BATCH = 1000
 PARAM_LENGTH = 500
+NAME_LENGTH = 250
 
 
 class TrackingError(RuntimeError):
     """A tracking store that cannot be used; the message is one line for a person."""
 
 
-class Tracker(Protocol):
-    """Where runs are shown. No method but :meth:`open_sweep` raises; problems are returned."""
-
-    def open_sweep(self, description: str | None) -> None:
-        """Make the store ready, before any worker exists."""
-        ...
-
-    def close_sweep(self, status: str, results: Iterable[dict[str, Any]]) -> str:
-        """Show the results that are missing, and end the sweep's entry."""
-        ...
-
-    def begin(self, run: RunConfig) -> str | None:
-        """Show that a run is being done; return the name of its entry."""
-        ...
-
-    def complete(self, entry: str | None, result: dict[str, Any]) -> str:
-        """Show a result; return why that did not work, or nothing."""
-        ...
-
-    def abandon(self, entry: str | None, status: str, reason: str) -> str:
-        """Show that a run ended without a result."""
-        ...
-
-
-class NoTracker:
+class NoView:
     """Shows nothing and imports nothing."""
 
-    def open_sweep(self, description: str | None) -> None:
+    def open(self, description: str | None) -> None:
         """Do nothing."""
 
-    def close_sweep(self, status: str, results: Iterable[dict[str, Any]]) -> str:
+    def show(self, run: RunConfig, outcome: Outcome, result: dict[str, Any] | None) -> None:
         """Do nothing."""
-        return ""
 
-    def begin(self, run: RunConfig) -> str | None:
-        """Do nothing."""
-        return None
-
-    def complete(self, entry: str | None, result: dict[str, Any]) -> str:
-        """Do nothing."""
-        return ""
-
-    def abandon(self, entry: str | None, status: str, reason: str) -> str:
+    def close(self, status: str, results: Iterable[dict[str, Any]]) -> str:
         """Do nothing."""
         return ""
 
 
-def make_tracker(settings: Settings) -> Tracker:
-    """Return the tracker that a configuration asks for.
+def make_view(settings: Settings) -> MlflowView | NoView:
+    """Return the view that a configuration asks for.
 
     Parameters
     ----------
@@ -96,15 +64,16 @@ def make_tracker(settings: Settings) -> Tracker:
 
     Returns
     -------
-    Tracker
+    MlflowView or NoView
     """
-    if settings.tracking["kind"] == "none":
-        return NoTracker()
-    return MlflowTracker(settings)
+    return NoView() if settings.tracking["kind"] == "none" else MlflowView(settings)
 
 
-class MlflowTracker:
+class MlflowView:
     """Shows runs in an MLflow tracking store: a SQLite file beside the results, or a server.
+
+    Only the process of the command uses it; whatever was left behind by one that was killed is put
+    right by the next.
 
     Parameters
     ----------
@@ -115,19 +84,17 @@ class MlflowTracker:
     def __init__(self, settings: Settings) -> None:
         self._store = ResultStore(settings.results_dir)
         self._sweep_id = settings.sweep_id
-        self._context_file = settings.sweep_dir / "tracking.json"
         self._experiment = str(settings.tracking["experiment"])
         self._is_server = settings.tracking["kind"] == "server"
         default = f"{SQLITE_PREFIX}{settings.results_dir / 'mlflow.db'}"
         self.uri = str(settings.tracking.get("uri") or default)
         self._client_cache: Any = None
-        self._context_cache: dict[str, Any] | None = None
+        self._experiment_id = ""
+        self._parent: str | None = None
+        self._problem = ""
 
-    def open_sweep(self, description: str | None) -> None:
+    def open(self, description: str | None) -> None:
         """Make the store ready: create or upgrade it, make the experiment, close stale entries.
-
-        Two processes that first open a fresh SQLite store at once break its set-up, so this is done
-        once, in the parent, under a lock.
 
         Parameters
         ----------
@@ -145,24 +112,45 @@ class MlflowTracker:
             else:
                 self._prepare_sqlite()
             try:
-                experiment_id = self._experiment_id()
-                self._close_stale(experiment_id)
-                self._context_cache = {"experiment_id": experiment_id}
-                if description is None:
-                    return
-                parent = self._client.create_run(
-                    experiment_id,
-                    run_name=f"sweep {self._sweep_id}",
-                    tags={**self._tags("sweep"), "mlflow.note.content": description},
-                )
+                self._experiment_id = self._find_experiment()
+                self._close_stale()
+                if description is not None:
+                    parent = self._client.create_run(
+                        self._experiment_id,
+                        run_name=f"sweep {self._sweep_id}",
+                        tags={**self._tags("sweep"), "mlflow.note.content": description},
+                    )
+                    self._parent = str(parent.info.run_id)
             except Exception as error:
                 raise TrackingError(self._explain(error)) from error
-        self._context_cache["parent"] = parent.info.run_id
-        self._context_file.parent.mkdir(parents=True, exist_ok=True)
-        self._context_file.write_text(json.dumps(self._context_cache))
+
+    def show(self, run: RunConfig, outcome: Outcome, result: dict[str, Any] | None) -> None:
+        """Show how a run ended; a problem is said by :meth:`close`.
+
+        Parameters
+        ----------
+        run : RunConfig
+            The run.
+        outcome : Outcome
+            How it ended.
+        result : dict or None
+            Its result, as stored.
+        """
+        if self._problem or outcome.status == "skipped":
+            return
+        try:
+            if outcome.is_good and result is not None:
+                self.sync([result])
+            else:
+                entry = self._create(run.to_dict(), {"run_hash": run.hash})
+                self._client.set_tag(entry, "reason", outcome.reason[:PARAM_LENGTH])
+                self._client.set_terminated(entry, "FAILED")
+        except Exception as error:
+            # Once is enough: closing shows whatever is missing, or says that it cannot.
+            self._problem = self._explain(error)
 
     def sync(self, results: Iterable[dict[str, Any]]) -> int:
-        """Show every result that has no complete entry yet.
+        """Make the store equal to results: each has one complete entry, and it says FINISHED.
 
         Parameters
         ----------
@@ -179,26 +167,35 @@ class MlflowTracker:
         TrackingError
             When the store does not take them.
         """
+        # Held, so that of two commands that end together one sees what the other has added.
         try:
-            experiment_id = self._context.get("experiment_id") or self._experiment_id()
-            current = {result["run_hash"]: result for result in results}
-            missing = dict(current)
-            for run in self._search(experiment_id, "tags.complete = 'true'"):
-                run_hash, started = run.data.tags.get("run_hash"), run.data.tags.get("started")
-                if run_hash not in current:
-                    continue
-                if started == current[run_hash]["started"] and run_hash in missing:
-                    del missing[run_hash]
-                else:
-                    # A run that was done again: only its last result counts.
-                    self._client.set_tag(run.info.run_id, "complete", "superseded")
-            for result in missing.values():
-                self._show(self._create(experiment_id, result["run"], result), result)
-            return len(missing)
+            with self._store.lock("tracking-entries"):
+                return self._sync(results)
         except Exception as error:
             raise TrackingError(self._explain(error)) from error
 
-    def close_sweep(self, status: str, results: Iterable[dict[str, Any]]) -> str:
+    def _sync(self, results: Iterable[dict[str, Any]]) -> int:
+        current = {result["run_hash"]: result for result in results}
+        missing = dict(current)
+        condition = "tags.complete = 'true'"
+        if len(current) == 1:
+            condition += f" and tags.run_hash = '{next(iter(current))}'"
+        for run in list(self._search(condition)):
+            run_hash, started = run.data.tags.get("run_hash"), run.data.tags.get("started")
+            if run_hash not in current:
+                continue
+            if started == current[run_hash]["started"] and run_hash in missing:
+                del missing[run_hash]
+                if run.info.status != "FINISHED":
+                    self._client.set_terminated(run.info.run_id, "FINISHED")
+            else:
+                # A run that was done again: only its last result counts.
+                self._client.set_tag(run.info.run_id, "complete", "superseded")
+        for result in missing.values():
+            self._add(result)
+        return len(missing)
+
+    def close(self, status: str, results: Iterable[dict[str, Any]]) -> str:
         """Show the results that are missing, and end the sweep's entry.
 
         Parameters
@@ -215,80 +212,8 @@ class MlflowTracker:
         """
         try:
             self.sync(results)
-            self._close_stale(self._context["experiment_id"])
-            if parent := self._context.get("parent"):
-                self._client.set_terminated(parent, status)
-            return ""
-        except Exception as error:
-            return self._explain(error)
-
-    def begin(self, run: RunConfig) -> str | None:
-        """Show that a run is being done.
-
-        Parameters
-        ----------
-        run : RunConfig
-            The run.
-
-        Returns
-        -------
-        str or None
-            Name of its entry.
-        """
-        try:
-            return self._create(
-                self._context["experiment_id"], run.to_dict(), {"run_hash": run.hash}
-            )
-        except Exception as error:
-            log.warning("%s", self._explain(error))
-            return None
-
-    def complete(self, entry: str | None, result: dict[str, Any]) -> str:
-        """Show a result.
-
-        Parameters
-        ----------
-        entry : str or None
-            From :meth:`begin`.
-        result : dict
-            As stored.
-
-        Returns
-        -------
-        str
-            Why it did not work, or nothing.
-        """
-        if entry is None:
-            return "tracking was not available"
-        try:
-            self._show(entry, result)
-            return ""
-        except Exception as error:
-            log.warning("%s", self._explain(error))
-            return self._explain(error)
-
-    def abandon(self, entry: str | None, status: str, reason: str) -> str:
-        """Show that a run ended without a result.
-
-        Parameters
-        ----------
-        entry : str or None
-            From :meth:`begin`.
-        status : {"FAILED", "KILLED"}
-            How it ended.
-        reason : str
-            First line of the error.
-
-        Returns
-        -------
-        str
-            Why it did not work, or nothing.
-        """
-        if entry is None:
-            return ""
-        try:
-            self._client.set_tag(entry, "reason", reason[:PARAM_LENGTH])
-            self._client.set_terminated(entry, status)
+            if self._parent:
+                self._client.set_terminated(self._parent, status)
             return ""
         except Exception as error:
             return self._explain(error)
@@ -299,41 +224,33 @@ class MlflowTracker:
             self._client_cache = _make_client(self.uri)
         return self._client_cache
 
-    @property
-    def _context(self) -> dict[str, Any]:
-        if self._context_cache is None:
-            try:
-                self._context_cache = json.loads(self._context_file.read_text())
-            except FileNotFoundError:
-                self._context_cache = {}
-        assert self._context_cache is not None
-        return self._context_cache
-
     def _tags(self, kind: str) -> dict[str, str]:
         return {"kind": kind, "sweep_id": self._sweep_id, "store": self._store.identifier()}
 
-    def _create(self, experiment_id: str, run: dict[str, Any], about: dict[str, Any]) -> str:
+    def _create(self, run: dict[str, Any], about: dict[str, Any]) -> str:
         privacy = f"eps={run['eps']:g}" if run["method"]["is_private"] else "not private"
         tags = {**self._tags("run"), "run_hash": about["run_hash"], "complete": "false"}
-        if parent := self._context.get("parent"):
-            tags["mlflow.parentRunId"] = parent
+        if self._parent:
+            tags["mlflow.parentRunId"] = self._parent
         entry = self._client.create_run(
-            experiment_id,
+            self._experiment_id,
             start_time=_milliseconds(about["started"]) if "started" in about else None,
             tags=tags,
             run_name=f"{run['dataset']['name']} {run['method']['name']} {privacy}",
         )
         return str(entry.info.run_id)
 
-    def _show(self, entry: str, result: dict[str, Any]) -> None:
+    def _add(self, result: dict[str, Any]) -> None:
         from mlflow.entities import Metric, Param, RunTag
 
+        entry = self._create(result["run"], result)
         now = int(time.time() * 1000)
         end = min(now, _milliseconds(result["started"]) + round(1000 * result["seconds"]))
         metrics = [
-            Metric(name, value, end, step) for name, value, step in _metrics(result["repetitions"])
+            Metric(_plain_name(name), value, end, step)
+            for name, value, step in _metrics(result["repetitions"])
         ]
-        params = [Param(name, text[:PARAM_LENGTH]) for name, text in _params(result)]
+        params = [Param(_plain_name(name), text[:PARAM_LENGTH]) for name, text in _params(result)]
         tags = [
             RunTag("complete", "true"),
             RunTag("started", result["started"]),
@@ -352,7 +269,7 @@ class MlflowTracker:
         self._client.log_batch(entry, metrics[:METRICS_PER_BATCH], params, tags)
         self._client.set_terminated(entry, "FINISHED", end)
 
-    def _experiment_id(self) -> str:
+    def _find_experiment(self) -> str:
         found = self._client.get_experiment_by_name(self._experiment)
         if found is not None:
             if found.lifecycle_stage != "active":
@@ -365,34 +282,33 @@ class MlflowTracker:
         place = None if self._is_server else (self._store.folder / "mlflow_artifacts").as_uri()
         return str(self._client.create_experiment(self._experiment, artifact_location=place))
 
-    def _search(self, experiment_id: str, condition: str) -> Iterable[Any]:
+    def _search(self, condition: str) -> Iterable[Any]:
         own = f"tags.store = '{self._store.identifier()}' and {condition}"
         token = None
         while True:
             page = self._client.search_runs(
-                [experiment_id], own, max_results=1000, page_token=token
+                [self._experiment_id], own, max_results=1000, page_token=token
             )
             yield from page
             token = page.token
             if not token:
                 return
 
-    def _close_stale(self, experiment_id: str) -> None:
-        """End entries whose process was killed: they say RUNNING but nobody holds their lock."""
-        for run in list(self._search(experiment_id, "attributes.status = 'RUNNING'")):
+    def _close_stale(self) -> None:
+        """End entries whose command was killed: they say RUNNING but nobody holds its lock."""
+        for run in list(self._search("attributes.status = 'RUNNING'")):
             tags = run.data.tags
-            is_sweep = tags.get("kind") == "sweep"
-            name = f"sweep-{tags.get('sweep_id')}" if is_sweep else tags.get("run_hash", "")
-            if tags.get("sweep_id") == self._sweep_id and is_sweep:
+            if self._store.is_locked(f"sweep-{tags.get('sweep_id')}"):
                 continue
-            if not self._store.is_locked(name):
-                self._client.set_terminated(run.info.run_id, "KILLED")
+            is_whole = tags.get("complete") == "true"
+            self._client.set_terminated(run.info.run_id, "FINISHED" if is_whole else "KILLED")
 
     def _check_server(self) -> None:
         parts = urlsplit(self.uri)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise TrackingError(
-                f"tracking=server needs an address like http://127.0.0.1:5000, got {self.uri!r}. "
+                f"tracking=server needs an address like http://127.0.0.1:5000, got "
+                f"{_without_password(self.uri)!r}. "
                 "Give it with tracking.uri=ADDRESS or MLFLOW_TRACKING_URI."
             )
 
@@ -407,6 +323,8 @@ class MlflowTracker:
                 "Choose another with tracking.uri=sqlite:///FILE, or run with tracking=none."
             )
         path = Path(self.uri[len(SQLITE_PREFIX) :])
+        for left_behind in path.parent.glob(f".{path.name}.*.tmp*"):
+            left_behind.unlink(missing_ok=True)
         if not path.exists():
             self._create_sqlite(path)
         try:
@@ -433,14 +351,16 @@ class MlflowTracker:
         if isinstance(error, TrackingError):
             return str(error)
         text = " ".join(str(error).split())
-        where = self.uri if self._is_server else self.uri[len(SQLITE_PREFIX) :]
+        where = _without_password(self.uri) if self._is_server else self.uri[len(SQLITE_PREFIX) :]
         advice = "Move the file away to start a new one, or run with tracking=none."
         if "locked" in text:
             reason = "is locked by another program"
             advice = "Close that program, or run with tracking=none."
         elif "disk is full" in text or "No space left" in text:
-            reason = "has no room left"
-            advice = "Free some, or run with tracking=none."
+            # Nor may there be room for results: nothing is said of them.
+            return (
+                f"the MLflow store {where} has no room left. Free some, or run with tracking=none."
+            )
         elif "readonly" in text or "read-only" in text or "Permission denied" in text:
             reason = "cannot be written"
             advice = "Choose another with tracking.uri=sqlite:///FILE, or run with tracking=none."
@@ -451,6 +371,17 @@ class MlflowTracker:
         else:
             reason = f"cannot be used ({type(error).__name__}: {text[:160]})"
         return f"the MLflow store {where} {reason}. {advice} Results are safe in the result files."
+
+
+def _plain_name(name: str) -> str:
+    """Return a name that MLflow takes: letters, digits and a few signs."""
+    return re.sub(r"[^\w\-. /:]", "_", name)[:NAME_LENGTH]
+
+
+def _without_password(address: str) -> str:
+    parts = urlsplit(address)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host).geturl()
 
 
 def _make_client(uri: str) -> Any:

@@ -5,19 +5,14 @@ from pathlib import Path
 
 import hydra
 import pytest
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf
 
-from lumberjack_bench.config import register_schema
-from lumberjack_bench.runs import compose
-from lumberjack_bench.runs.compose import Composer
+from lumberjack_bench.config import ConfigError
+from lumberjack_bench.runs.compose import Composer, composer
+from lumberjack_bench.runs.plan import plan_runs
 
 CONF = Path(__file__).parents[2] / "conf"
-
-pytestmark = pytest.mark.filterwarnings("ignore:\\s*'hydra/launcher/.*' is validated against")
 
 
 def names(group: str) -> list[str]:
@@ -25,22 +20,9 @@ def names(group: str) -> list[str]:
 
 
 @pytest.fixture
-def loader() -> Iterator[ConfigLoader]:
-    register_schema()
-    compose._COMPOSED.clear()
-    compose._PLAIN.clear()
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
-
-
-def master(loader: ConfigLoader, *overrides: str) -> DictConfig:
-    return loader.load_configuration("config", list(overrides), RunMode.MULTIRUN)
-
-
-def without_hydra(config: DictConfig) -> object:
-    with open_dict(config):
-        config.pop("hydra", None)
-    return OmegaConf.to_container(config, resolve=False)
+def hydras() -> Iterator[Composer]:
+    with composer(CONF) as ready:
+        yield ready
 
 
 def combinations() -> list[tuple[str, ...]]:
@@ -51,52 +33,68 @@ def combinations() -> list[tuple[str, ...]]:
         ("tracking=none", "method=majority", "n_repeats=1"),
         ("method=snr", "+method.params.extra=1"),
         ("~tracking", "method=snr"),
+        ("launcher=serial", "method=snr", "dataset=adult"),
     ]
     return [*methods, *datasets, *others]
 
 
-def test_shared_composing_gives_what_hydra_gives(loader: ConfigLoader) -> None:
-    sweep = master(loader, "method=lumberjack", "dataset=adult")
-    composer = Composer(loader)
-    for combination in combinations():
-        expected = without_hydra(loader.load_sweep_config(sweep, list(combination)))
-        assert without_hydra(composer.compose_run(sweep, combination)) == expected, combination
-        job = composer.load_sweep_config(sweep, list(combination))
-        assert job.hydra.overrides.task == list(combination)
-        assert without_hydra(job) == expected, combination
+def test_composing_apart_gives_what_hydra_gives(hydras: Composer) -> None:
+    for words in combinations():
+        expected = OmegaConf.to_container(hydra.compose("config", list(words)), resolve=False)
+        assert OmegaConf.to_container(hydras.config(words), resolve=False) == expected, words
 
 
-def test_most_methods_and_data_sets_of_a_sweep_share_one_composition(loader: ConfigLoader) -> None:
-    sweep = master(loader)
-    composer = Composer(loader)
+def test_a_large_sweep_composes_each_choice_once(
+    hydras: Composer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed = []
+    compose = hydra.compose
+    monkeypatch.setattr(hydra, "compose", lambda *a, **k: composed.append(a) or compose(*a, **k))
     for method in names("method"):
-        for dataset in ("adult", "acs_income"):
-            composer.compose_run(sweep, (f"method={method}", f"dataset={dataset}", "eps=2"))
-    assert len(compose._COMPOSED) == 1
+        for dataset in names("dataset"):
+            hydras.config((f"method={method}", f"dataset={dataset}", "eps=2"))
+    assert len(composed) == 1 + len(names("method")) + len(names("dataset"))
 
 
-def test_what_an_overlay_says_about_a_method_is_kept(loader: ConfigLoader, tmp_path: Path) -> None:
+def test_what_an_overlay_says_about_a_method_is_kept(hydras: Composer, tmp_path: Path) -> None:
     (tmp_path / "experiment").mkdir()
     overlay = "# @package _global_\nmethod:\n  params:\n    n_estimators: 7\n"
     (tmp_path / "experiment" / "seven.yaml").write_text(overlay)
-    sweep = master(loader, f"hydra.searchpath=[file://{tmp_path}]")
-    config = Composer(loader).compose_run(sweep, ("+experiment=seven", "method=lumberjack"))
-    assert config.method.params.n_estimators == 7
+    words = (f"hydra.searchpath=[file://{tmp_path}]", "+experiment=seven", "dataset=adult")
+    assert hydras.config((*words, "method=lumberjack")).method.params.n_estimators == 7
 
 
-def test_the_types_of_settings_are_still_checked(loader: ConfigLoader) -> None:
-    sweep = master(loader)
-    composer = Composer(loader)
+def test_the_types_of_settings_are_still_checked(hydras: Composer) -> None:
     for wrong in ("eps=abc", "method.is_tuned=perhaps", "method.nosuch=1", "nosuch=1"):
         with pytest.raises(HydraException):
-            composer.compose_run(sweep, ("method=snr", wrong))
+            hydras.config(("method=snr", wrong))
     with pytest.raises(HydraException, match="Could not find 'method/nosuch'"):
-        composer.compose_run(sweep, ("method=nosuch",))
+        hydras.config(("method=nosuch",))
 
 
-def test_one_combination_does_not_leak_into_the_next(loader: ConfigLoader) -> None:
-    sweep = master(loader)
-    composer = Composer(loader)
-    changed = composer.compose_run(sweep, ("method=lumberjack", "method.params.max_depth=3"))
-    plain = composer.compose_run(sweep, ("method=lumberjack",))
+def test_one_combination_does_not_leak_into_the_next(hydras: Composer) -> None:
+    changed = hydras.config(("method=lumberjack", "method.params.max_depth=3"))
+    plain = hydras.config(("method=lumberjack",))
     assert (changed.method.params.max_depth, plain.method.params.max_depth) == (3, 100)
+
+
+def test_a_plan_lists_each_run_once(hydras: Composer) -> None:
+    words = ["method=majority,lumberjack", "dataset=toy_moons", "eps=0.5,1,2,4,8"]
+    plan, settings = plan_runs(hydras, [*words, "sweep_id=x"], is_sweep=True)
+    assert [(run.method["name"], run.eps) for run in plan.runs] == [
+        ("majority", float("inf")),
+        *(("lumberjack", eps) for eps in (0.5, 1.0, 2.0, 4.0, 8.0)),
+    ]
+    assert (plan.n_served, settings.sweep_id) == (4, "x")
+
+
+def test_an_experiment_lists_values_and_the_command_has_the_last_word(hydras: Composer) -> None:
+    words = ["+experiment=figure3", "dataset=adult", "eps=1,2"]
+    found = hydras.combinations(words, is_sweep=True)
+    methods = {word for words in found for word in words if word.startswith("method=")}
+    assert len(found) == 2 * len(methods) == 18
+    assert all("dataset=adult" in words for words in found)
+    with pytest.raises(ConfigError, match="this experiment is a sweep; add -m"):
+        hydras.combinations(words[:2], is_sweep=False)
+    with pytest.raises(ConfigError, match="'eps=1,2' lists several values; add -m"):
+        hydras.combinations(words[2:], is_sweep=False)

@@ -1,41 +1,20 @@
 from __future__ import annotations
 
-import os
-import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lumberjack_bench.config import Settings
-from lumberjack_bench.runs.execute import Interrupted, execute
+from lumberjack_bench.runs import isolation
+from lumberjack_bench.runs.execute import execute
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore
-from lumberjack_bench.tracking import NoTracker
 
 MakeRun = Callable[..., RunConfig]
-
-
-class Recorder(NoTracker):
-    """A tracker that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, ...]] = []
-
-    def begin(self, run: RunConfig) -> str:
-        self.events.append(("begin", run.hash))
-        return "entry"
-
-    def complete(self, entry: str | None, result: dict[str, Any]) -> str:
-        self.events.append(("complete", str(entry)))
-        return ""
-
-    def abandon(self, entry: str | None, status: str, reason: str) -> str:
-        self.events.append(("abandon", str(entry), status, reason))
-        return ""
 
 
 @pytest.fixture
@@ -49,7 +28,7 @@ def test_a_finished_run_leaves_a_whole_result(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Toy", n_repeats=2)
-    outcome = execute(run, settings, NoTracker())
+    outcome = execute(run, settings)
     assert (outcome.status, outcome.is_good) == ("ok", True)
     result = store.read(run.hash)
     assert result is not None
@@ -75,7 +54,7 @@ def test_the_card_is_that_of_a_release_and_the_fixed_noise_is_noted(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Toy")
-    execute(run, settings, NoTracker())
+    execute(run, settings)
     result = store.read(run.hash)
     assert result is not None
     assert result["card"]["concerns"] == []
@@ -86,43 +65,41 @@ def test_a_run_with_a_result_is_skipped_without_loading_data(
     store: ResultStore, settings: Settings, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run("Toy")
-    execute(run, settings, NoTracker())
+    execute(run, settings)
 
     def refuse(*_: object) -> None:
         raise AssertionError("data was loaded")
 
     monkeypatch.setattr("lumberjack_bench.runs.execute.load_rows", refuse)
-    tracker = Recorder()
-    assert execute(run, settings, tracker).status == "skipped"
-    assert tracker.events == []
+    assert execute(run, settings).status == "skipped"
 
 
 def test_force_does_a_run_again_but_once_per_sweep(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Toy")
-    execute(run, settings, NoTracker())
+    execute(run, settings)
     forced = replace(settings, is_forced=True, sweep_id="next-sweep")
-    assert execute(run, forced, NoTracker()).status == "ok"
-    assert execute(run, forced, NoTracker()).status == "skipped"
+    assert execute(run, forced).status == "ok"
+    assert execute(run, forced).status == "skipped"
 
 
 def test_a_failure_is_recorded_returned_and_not_taken_for_a_result(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Failing", at_eps=1.0)
-    tracker = Recorder()
-    outcome = execute(run, settings, tracker, log_file="here.log")
+    log_file = settings.results_dir / "logs" / "run.log"
+    outcome = execute(run, settings, log_file=str(log_file))
     assert outcome.status == "failed"
     assert outcome.reason == "RuntimeError: injected failure at eps=1"
-    assert outcome.log_file == "here.log"
+    assert outcome.log_file == str(log_file)
+    assert "Traceback (most recent call last)" in log_file.read_text()
     assert store.read(run.hash) is None
     failure = store.read_failure(run.hash)
     assert failure is not None
     assert "Traceback" in failure["traceback"]
-    assert tracker.events[1] == ("abandon", "entry", "FAILED", outcome.reason)
     assert not store.is_locked(run.hash)
-    assert execute(run, settings, NoTracker()).status == "failed"
+    assert execute(run, settings).status == "failed"
 
 
 def test_on_error_raise_raises_and_still_records(
@@ -130,7 +107,7 @@ def test_on_error_raise_raises_and_still_records(
 ) -> None:
     run = make_run("Failing", at_eps=1.0)
     with pytest.raises(RuntimeError, match="injected failure"):
-        execute(run, replace(settings, is_raising=True), NoTracker())
+        execute(run, replace(settings, is_raising=True))
     assert store.read_failure(run.hash) is not None
 
 
@@ -138,7 +115,7 @@ def test_a_run_that_takes_too_long_is_ended(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Slow", seconds=600)
-    outcome = execute(run, replace(settings, timeout=0.2), NoTracker())
+    outcome = execute(run, replace(settings, timeout=0.2))
     assert outcome.status == "timed out"
     assert outcome.reason == "took longer than timeout=0.2 seconds"
     assert store.read(run.hash) is None
@@ -149,7 +126,7 @@ def test_a_method_that_catches_everything_and_leaves_a_process_behind_is_ended_w
 ) -> None:
     noted = tmp_path / "process"
     run = make_run("Stubborn", note=str(noted))
-    outcome = execute(run, replace(settings, timeout=3), NoTracker())
+    outcome = execute(run, replace(settings, timeout=3))
     assert outcome.status == "timed out"
     deadline = time.monotonic() + 10
     while Path(f"/proc/{noted.read_text()}").exists():
@@ -157,25 +134,14 @@ def test_a_method_that_catches_everything_and_leaves_a_process_behind_is_ended_w
         time.sleep(0.05)
 
 
-def test_a_termination_leaves_nothing_behind_and_closes_the_entry(
-    store: ResultStore, settings: Settings, make_run: MakeRun
+def test_a_sweep_that_is_stopped_leaves_its_runs_undone(
+    store: ResultStore, settings: Settings, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(isolation, "_stopping", threading.Event())
+    threading.Timer(0.5, isolation.stop_calls).start()
     run = make_run("Slow", seconds=600)
-
-    class Terminating(Recorder):
-        def begin(self, run: RunConfig) -> str:
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            return super().begin(run)
-
-    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    tracker = Terminating()
-    try:
-        with pytest.raises(Interrupted):
-            execute(run, settings, tracker)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert tracker.events[-1] == ("abandon", "entry", "KILLED", "interrupted")
+    with pytest.raises(isolation.Stopped):
+        execute(run, settings)
     assert store.read(run.hash) is None
     assert store.read_failure(run.hash) is None
     assert not store.is_locked(run.hash)
@@ -202,7 +168,7 @@ def test_a_termination_leaves_nothing_behind_and_closes_the_entry(
 def test_a_method_that_breaks_its_contract_fails(
     toy: str, reason: str, store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
-    outcome = execute(make_run(toy), settings, NoTracker())
+    outcome = execute(make_run(toy), settings)
     assert outcome.status == "failed"
     assert outcome.reason.startswith(reason)
 
@@ -211,14 +177,14 @@ def test_a_leak_is_an_error_every_time_not_only_the_first(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     for _ in range(2):
-        assert execute(make_run("Leaking"), settings, NoTracker()).status == "failed"
+        assert execute(make_run("Leaking"), settings).status == "failed"
 
 
 def test_tuning_sees_train_and_validation_and_the_fit_both_together(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Tuned", is_tuned=True)
-    outcome = execute(run, settings, NoTracker(), n_jobs=2)
+    outcome = execute(run, settings, n_jobs=2)
     assert outcome.status == "ok", outcome.reason
     result = store.read(run.hash)
     assert result is not None
@@ -238,7 +204,7 @@ def test_a_run_done_again_has_the_same_seeds_and_each_repetition_its_own(
     run = make_run("Seeded", n_repeats=2)
     seen = []
     for sweep_id in ("one", "two"):
-        execute(run, replace(settings, is_forced=True, sweep_id=sweep_id), NoTracker())
+        execute(run, replace(settings, is_forced=True, sweep_id=sweep_id))
         result = store.read(run.hash)
         assert result is not None
         seen.append(
@@ -255,6 +221,6 @@ def test_a_result_that_cannot_be_stored_is_a_failure_that_says_so(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    outcome = execute(make_run("Toy"), settings, NoTracker())
+    outcome = execute(make_run("Toy"), settings)
     assert outcome.status == "failed"
     assert "No space left on device" in outcome.reason

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from whole_results import whole_result
 
 from lumberjack_bench.runs.identity import RunConfig
-from lumberjack_bench.runs.plan import PlannedRun, format_seconds, seconds_left, unique
+from lumberjack_bench.runs.plan import Plan, format_seconds, seconds_left
 from lumberjack_bench.runs.store import ResultStore
 
 
@@ -35,21 +36,15 @@ def result(of: RunConfig, seconds: float) -> dict[str, object]:
     return {"run_hash": of.hash, "run": of.to_dict(), "seconds": seconds}
 
 
-def test_a_run_asked_for_five_times_is_planned_once() -> None:
-    plan = unique([PlannedRun(run(eps=math.inf), (f"eps={eps}",)) for eps in (0.5, 1, 2, 4, 8)])
-    assert len(plan.runs) == 1
-    assert plan.runs[0].overrides == ("eps=0.5",)
-    assert plan.n_served == 4
-
-
 def test_pending_are_the_runs_without_a_result_and_all_when_forced(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.prepare()
-    plan = unique([PlannedRun(run(eps=1.0)), PlannedRun(run(eps=2.0)), PlannedRun(run(eps=4.0))])
-    store.write(plan.runs[0].run.hash, {})
-    store.write_failure(plan.runs[1].run.hash, {})
-    assert [planned.run.eps for planned in plan.pending(store)] == [2.0, 4.0]
-    assert [planned.run.eps for planned in plan.pending(store, is_forced=True)] == [1.0, 2.0, 4.0]
+    plan = Plan((run(eps=1.0), run(eps=2.0), run(eps=4.0)))
+    store.write(plan.runs[0].hash, whole_result(plan.runs[0]) | {"sweep_id": "earlier"})
+    store.write_failure(plan.runs[1].hash, {})
+    assert [one.eps for one in plan.pending(store)] == [2.0, 4.0]
+    assert [one.eps for one in plan.pending(store, since="this")] == [1.0, 2.0, 4.0]
+    assert [one.eps for one in plan.pending(store, since="earlier")] == [2.0, 4.0]
 
 
 def test_time_left_goes_by_the_same_method_on_the_same_data() -> None:

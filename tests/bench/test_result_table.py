@@ -18,6 +18,7 @@ from lumberjack_bench.results import (
     read_table,
     write_table,
 )
+from lumberjack_bench.runs.identity import FORMAT, RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
 
@@ -30,6 +31,9 @@ def record(
     is_private = math.isfinite(eps)
     claimed = {"epsilon": eps, "delta": 1e-6, "relation": "add or remove one record"}
     return {
+        "format": FORMAT,
+        "sweep_id": "some",
+        "seconds": 1.0,
         "status": "ok",
         "run_hash": f"{method}-{eps:g}",
         "run": {
@@ -74,6 +78,7 @@ def store(tmp_path: Path) -> ResultStore:
 
 def keep(store: ResultStore, *records: dict[str, Any]) -> None:
     for one in records:
+        one["run_hash"] = RunConfig(**one["run"]).hash
         store.write(one["run_hash"], one)
 
 
@@ -124,7 +129,7 @@ def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store) -> 
     stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
 
     def version(identity: str, started: str, **changes: Any) -> dict[str, Any]:
-        one = record(run_hash=identity, started=started, **changes)
+        one = record(machine=identity, started=started, **changes)
         one["run"]["dataset_identity"] = identity
         return one
 
@@ -132,7 +137,7 @@ def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store) -> 
     keep(store, first, second, version("other rows", "2026-01-01", data_source=stand_in))
 
     def current() -> set[str]:
-        return set(current_rows(read_table(write_table(store)))[0]["run_hash"])
+        return set(current_rows(read_table(write_table(store)))[0]["machine"])
 
     # As nobody is known to have asked, the one that was run last.
     assert current() == {"second", "other rows"}
@@ -143,8 +148,8 @@ def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store) -> 
     assert left_out.startswith("adult: 1 run of another version left out (adult.data, 48,842 rows;")
 
     # A version whose runs have failed is no reason to show another as if it were asked for.
-    third = version("third", "2026-01-03", status="failed")
-    store.write_failure("third", third)
+    third = version("third", "2026-01-03", status="failed", run_hash="3333")
+    store.write_failure("3333", third)
     store.note_asked({"adult": data_version(third["run"])})
     assert current() == {"third", "other rows"}
 
@@ -166,22 +171,23 @@ def test_the_table_has_a_row_for_each_repetition_and_metric(store: ResultStore) 
 
 
 def test_each_row_says_where_it_comes_from_and_what_is_claimed(store: ResultStore) -> None:
-    keep(store, record())
+    one = record()
+    keep(store, one)
     row = read_table(write_table(store)).iloc[0]
     assert row["data_source"] == "adult.data, 48,842 rows"
     assert row["card_status"] == "doubted"
     assert row["card_claim"] == "(1, 1e-06), add or remove one record"
     assert row["card_concerns"] == "first; second"
     assert row["versions"] == "python=3.11 numpy=2.4"
-    assert row["run_hash"] == "forest-1"
+    assert row["run_hash"] == one["run_hash"]
 
 
 def test_a_data_set_called_by_a_number_and_a_hash_of_digits_stay_text(store: ResultStore) -> None:
-    one = record(run_hash="0123456789012345")
+    one = record(machine="0123456789012345")
     one["run"]["dataset"]["name"] = "2024"
     keep(store, one)
     row = read_table(write_table(store)).iloc[0]
-    assert (row["dataset"], row["run_hash"]) == ("2024", "0123456789012345")
+    assert (row["dataset"], row["machine"]) == ("2024", "0123456789012345")
 
 
 def test_a_method_that_is_not_private_has_infinite_eps(store: ResultStore) -> None:
@@ -193,6 +199,7 @@ def test_a_method_that_is_not_private_has_infinite_eps(store: ResultStore) -> No
 
 def test_a_failed_run_has_one_row_without_value_until_it_succeeds(store: ResultStore) -> None:
     failed = record("broken", status="failed")
+    failed["run_hash"] = RunConfig(**failed["run"]).hash
     store.write_failure(failed["run_hash"], failed)
     table = read_table(write_table(store))
     assert table[["method", "status", "metric"]].to_numpy().tolist() == [

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from whole_results import whole_result
 
+from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
+
+MakeRun = Callable[..., RunConfig]
 
 
 @pytest.fixture
@@ -50,6 +59,49 @@ def test_half_a_file_is_not_a_result(store: ResultStore) -> None:
     (store.folder / "runs" / "abc.json").write_text('{"value": ')
     assert store.read("abc") is None
     assert list(store.results()) == []
+
+
+SPOILED = {
+    "is no whole JSON object": lambda result: '{"run": ',
+    "is no result in format 1": lambda result: "{}",
+    "is no result in format 1 ": lambda result: json.dumps(result | {"format": 2}),
+    "lacks card": lambda result: json.dumps({k: v for k, v in result.items() if k != "card"}),
+    "names no run of this version": lambda result: json.dumps(result | {"run": {"eps": 1}}),
+    "holds the run ": lambda result: json.dumps(result | {"run": result["run"] | {"eps": 2.0}}),
+    "has no repetitions": lambda result: json.dumps(result | {"repetitions": []}),
+    "has a repetition without metrics": lambda result: json.dumps(result | {"repetitions": [{}]}),
+    "has accuracy=nan, which is no finite number": lambda result: with_accuracy(result, math.nan),
+    "has accuracy=1.5, outside [0, 1]": lambda result: with_accuracy(result, 1.5),
+}
+
+
+def with_accuracy(result: dict[str, Any], value: float) -> str:
+    return json.dumps(result | {"repetitions": [{"repetition": 0, "metrics": {"accuracy": value}}]})
+
+
+@pytest.mark.parametrize(("problem", "spoil"), SPOILED.items())
+def test_what_is_no_result_of_its_run_is_named_and_does_not_count(
+    problem: str, spoil: Callable[[dict[str, Any]], str], store: ResultStore, make_run: MakeRun
+) -> None:
+    run = make_run("Toy")
+    store.write(run.hash, whole_result(run))
+    assert store.finished(run.hash) is not None
+    assert store.problems() == []
+    path = store.folder / "runs" / f"{run.hash}.json"
+    path.write_text(spoil(whole_result(run)))
+    assert store.finished(run.hash) is None
+    assert list(store.results()) == []
+    (said,) = store.problems()
+    assert said.startswith(f"{path} {problem.strip()}")
+    assert said.endswith("left out.")
+
+
+def test_a_copy_of_a_result_is_not_counted_twice(store: ResultStore, make_run: MakeRun) -> None:
+    run = make_run("Toy")
+    store.write(run.hash, whole_result(run))
+    shutil.copy(store.folder / "runs" / f"{run.hash}.json", store.folder / "runs" / "copy.json")
+    assert [result["run_hash"] for result in store.results()] == [run.hash]
+    assert len(store.problems()) == 1
 
 
 def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(

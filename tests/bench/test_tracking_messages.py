@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lumberjack_bench.config import Settings
-from lumberjack_bench.tracking import MlflowTracker, NoTracker, TrackingError, make_tracker
+from lumberjack_bench.tracking import MlflowView, NoView, TrackingError, make_view
 
 
 def with_tracking(settings: Settings, **tracking: object) -> Settings:
@@ -26,10 +26,10 @@ def with_tracking(settings: Settings, **tracking: object) -> Settings:
 def test_what_is_wrong_with_a_store_and_what_to_do_is_said_in_one_line(
     said_by_sqlite: str, reason: str, settings: Settings
 ) -> None:
-    tracker = MlflowTracker(with_tracking(settings, kind="sqlite"))
-    said = tracker._explain(ValueError(said_by_sqlite))
+    view = MlflowView(with_tracking(settings, kind="sqlite"))
+    said = view._explain(ValueError(said_by_sqlite))
     assert said.startswith(f"the MLflow store {settings.results_dir / 'mlflow.db'} {reason}")
-    assert said.endswith("Results are safe in the result files.")
+    assert said.endswith("Results are safe in the result files.") == ("no room" not in reason)
     assert "\n" not in said
 
 
@@ -38,6 +38,7 @@ def test_what_is_wrong_with_a_store_and_what_to_do_is_said_in_one_line(
     [
         ("server", "sqlite:///x.db", "needs an address like http://127.0.0.1:5000, got 'sqlite"),
         ("server", "127.0.0.1", "needs an address like http://127.0.0.1:5000"),
+        ("server", "ftp://me:secret@host", "5000, got 'ftp://host'"),
         ("sqlite", "http://127.0.0.1", "needs an address like sqlite:///FILE, got 'http"),
     ],
 )
@@ -45,12 +46,12 @@ def test_an_address_of_the_wrong_kind_is_refused(
     kind: str, uri: str, message: str, settings: Settings
 ) -> None:
     settings.results_dir.joinpath("locks").mkdir(parents=True)
-    tracker = MlflowTracker(with_tracking(settings, kind=kind, uri=uri))
+    view = MlflowView(with_tracking(settings, kind=kind, uri=uri))
     with pytest.raises(TrackingError, match=message):
-        tracker.open_sweep("nothing")
+        view.open("nothing")
 
 
-def test_no_tracking_is_a_tracker_that_does_nothing(settings: Settings) -> None:
-    tracker = make_tracker(with_tracking(settings, kind="none"))
-    assert isinstance(tracker, NoTracker)
-    assert tracker.close_sweep("FINISHED", []) == ""
+def test_no_tracking_is_a_view_that_does_nothing(settings: Settings) -> None:
+    view = make_view(with_tracking(settings, kind="none"))
+    assert isinstance(view, NoView)
+    assert view.close("FINISHED", []) == ""

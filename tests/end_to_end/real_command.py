@@ -44,8 +44,9 @@ class Bench:
             "n_repeats=2",
             f"results_dir={self.results}",
             f"tracking={tracking}",
-            "hydra/launcher=basic",
         ]
+        if not any(a.startswith(("launcher=", "hydra/launcher=")) for a in arguments):
+            own.append("launcher=serial")
         named = {argument.split("=")[0] for argument in arguments}
         own = [argument for argument in own if argument.split("=")[0] not in named]
         return [*arguments, *own]

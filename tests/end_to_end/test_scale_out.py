@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import pytest
+from dask import config
 from real_command import Bench, Ended, wait_until
 from slurm_node import SlurmNode, slurm_node, why_not
 
@@ -81,6 +85,59 @@ def test_under_submitit_one_failing_run_leaves_the_others_done(bench: Bench) -> 
     sweep = ("-m", "method=failing", "eps=1,2", "hydra/launcher=submitit_local")
     check_that_only_eps_2_failed(bench, bench(*sweep), n_ok=1)
     assert {eps for _, eps, _ in bench.accuracies()} == {"1.0"}
+
+
+# A real Dask cluster of two processes on this machine.
+
+
+@pytest.fixture
+def dask(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[distributed.LocalCluster]:
+    for name, value in bench.environment.items():
+        monkeypatch.setenv(name, value)
+    with (
+        config.set({"distributed.worker.daemon": False}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def test_dask_gives_the_same_table_though_a_worker_is_killed(
+    bench: Bench, dask: distributed.LocalCluster
+) -> None:
+    sweep = ("-m", "method=slow", "method.params.seconds=0.5", "eps=0.5,1,2,4")
+    expected = numbers_of_the_basic_launcher(bench, *sweep)
+    process = bench.start(*sweep, "launcher=dask", f"launcher.address={dask.scheduler_address}")
+    wait_until(lambda: len(bench.result_files()) >= 1)
+    with distributed.Client(dask.scheduler_address) as client:
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert "Doing 4 with 2 at a time" in out
+    assert "Runs: 4 ok." in out
+    assert numbers(bench) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((), "launcher=dask needs launcher.address=tcp://HOST:PORT of the scheduler."),
+        (("launcher.address=tcp://127.0.0.1:9",), "no Dask scheduler at tcp://127.0.0.1:9"),
+    ],
+)
+def test_a_dask_cluster_that_is_not_there_is_refused_in_one_line(
+    settings: tuple[str, ...], message: str, bench: Bench
+) -> None:
+    refused = bench.after(
+        "import lumberjack_bench.runs.launch as launch; launch.CONNECT_SECONDS = 1",
+        "method=seeded",
+        "launcher=dask",
+        *settings,
+    )
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 # A real SLURM. Its node has two cores and 4 GB, so the requests are smaller than our own defaults.

@@ -132,6 +132,57 @@ def test_a_run_that_is_killed_by_the_system_costs_itself_alone(bench: Bench) -> 
     assert before.items() <= bench.result_files().items()
 
 
+TROUBLE = (
+    "-m",
+    "method=seeded,crashing,exiting,hungry,stubborn",
+    "eps=1",
+    "seed=0",
+    "timeout=6",
+    "n_workers=2",
+    "launcher=joblib",
+)
+
+
+def test_whatever_methods_do_to_their_process_costs_themselves_alone(bench: Bench) -> None:
+    done = bench(*TROUBLE)
+    assert done.returncode == 1
+    assert "Runs: 1 ok, 3 failed, 1 timed out." in done.stdout
+    for line in (
+        "FAILED toy_moons_5 crashing eps=1: its process was ended by SIGSEGV",
+        "FAILED toy_moons_5 exiting eps=1: SystemExit: 0",
+        "FAILED toy_moons_5 hungry eps=1: MemoryError",
+        "TIMED OUT toy_moons_5 stubborn eps=1: took longer than timeout=6 seconds",
+    ):
+        assert line in done.stdout
+    assert descendants(bench) == []
+
+
+def test_a_sweep_killed_at_any_moment_leaves_no_process_and_nothing_half_done(bench: Bench) -> None:
+    for moment in (1.5, 4.0, 7.0):
+        process = bench.start(*TROUBLE)
+        time.sleep(moment)
+        # Its parent alone, not the group.
+        process.kill()
+        process.communicate()
+        deadline = time.monotonic() + 10
+        while descendants(bench):
+            assert time.monotonic() < deadline, descendants(bench)
+            time.sleep(0.1)
+    assert bench(*TROUBLE).returncode == 1
+    assert {method for method, *_ in bench.accuracies()} == {"seeded"}
+
+
+def descendants(bench: Bench) -> list[str]:
+    """Processes that have the results folder of this test in their environment."""
+    marker = f"LUMBERJACK_DATA={bench.folder / 'data'}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if marker in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
+                found.append((entry / "cmdline").read_text())
+    return found
+
+
 def test_a_sweep_that_is_killed_is_finished_by_the_same_command(bench: Bench) -> None:
     sweep = ("-m", "method=slow", "method.params.seconds=0.4", "eps=0.5,1,2,4,8")
     sweep = (*sweep, "n_workers=2", "hydra/launcher=joblib")
@@ -232,7 +283,7 @@ def test_folders_may_have_any_name(bench: Bench, name: str) -> None:
     assert sweep.returncode == 0, sweep.stderr
     assert "Runs: 1 ok, 1 done before." in sweep.stdout
     logs = sorted(path.parent.name for path in folder.glob("results/logs/*/*/run.log"))
-    assert logs == ["0-käse-seeded-eps2.0", "käse-seeded-eps1.0"]
+    assert logs == ["0-käse-seeded-eps1.0", "0-käse-seeded-eps2.0"]
 
 
 def test_a_tilde_is_the_home_folder_for_results_and_logs(bench: Bench) -> None:
@@ -273,7 +324,12 @@ def test_cards_of_every_method_are_printed_by_one_command(bench: Bench) -> None:
         (("method=null",), "a choice must be a name, as in method=lumberjack"),
         (("method=seeded", "--nosuch"), "there is no flag --nosuch."),
         (("--cards", "eps=1,2"), "eps takes one value, got several: 'eps=1,2'."),
-        (("--cards", "--config-dir", "x"), "--cards goes with NAME=VALUE only"),
+        (("--cards", "--package", "x"), "--cards goes with NAME=VALUE only"),
+        (("figure=nope",), "there is no figure 'nope'; there are table1, figure1"),
+        (
+            (f"dataset.name={'x' * 300}",),
+            "dataset.name must be a name of at most 100 bytes, got 300.",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(
@@ -286,6 +342,47 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert refused.stderr.count("\n") == 1
     assert refused.stdout == ""
     assert not bench.results.exists()
+
+
+def test_a_sweep_goes_on_though_nobody_listens_and_where_only_ascii_is_printed(
+    bench: Bench,
+) -> None:
+    bench.environment["PYTHONIOENCODING"] = "ascii"
+    process = bench.start("-m", "method=seeded", "eps=1,2,4")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=240) == 0
+    assert len(bench.result_files()) == 3
+    again = bench("-m", "method=seeded", "eps=1,2,4")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "0.5500 ? 0.0000" in again.stdout
+
+
+def test_what_is_no_result_among_the_results_is_named_and_left_out(bench: Bench) -> None:
+    assert bench("method=seeded").returncode == 0
+    (name,) = bench.result_files()
+    path = bench.results / "runs" / name
+    (path.parent / "copy.json").write_text(path.read_text())
+    path.write_text(path.read_text()[:-100])
+    again = bench("method=seeded")
+    assert again.returncode == 0, again.stderr
+    assert (
+        f"warning: {path.parent / 'copy.json'} holds the run {path.stem} and is left"
+        in again.stdout
+    )
+    assert f"warning: {path} is no whole JSON object and is left out." in again.stdout
+    assert "Runs: 1 ok." in again.stdout
+    assert len(bench.accuracies()) == 2
+
+
+def test_a_working_folder_that_is_gone_is_one_line(bench: Bench) -> None:
+    gone = bench.folder / "gone"
+    gone.mkdir()
+    refused = bench.after(
+        f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r})", "method=seeded"
+    )
+    assert refused.returncode == 2
+    assert refused.stderr == "error: the working folder is gone; go to one that is there.\n"
 
 
 def test_a_results_folder_that_is_a_file_is_refused(bench: Bench) -> None:

@@ -135,6 +135,31 @@ def test_results_made_without_tracking_are_shown_by_the_next_command(tracked: Be
     check_agreement(tracked)
 
 
+def test_a_whole_entry_that_was_not_ended_is_put_right_by_the_next_command(
+    tracked: Bench,
+) -> None:
+    assert tracked("method=seeded", tracking="sqlite").returncode == 0
+    with closing(sqlite3.connect(tracked.results / "mlflow.db", timeout=30)) as connection:
+        connection.execute("update runs set status = 'RUNNING'")
+        connection.commit()
+    assert tracked("-m", "method=seeded", "eps=2", tracking="sqlite").returncode == 0
+    check_agreement(tracked)
+    assert len(finished(tracked)) == 2
+
+
+def test_names_that_mlflow_refuses_are_mapped_and_half_made_databases_removed(
+    bench: Bench,
+) -> None:
+    bench.results.mkdir()
+    (bench.results / ".mlflow.db.123.tmp").write_bytes(b"half")
+    done = bench("method=odd", tracking="sqlite")
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_agreement(bench)
+    (run,) = finished(bench).values()
+    assert run.data.metrics["depth_ _of_ trees_"] == 3.0
+    assert list(bench.results.glob(".mlflow*")) == []
+
+
 def test_a_failed_run_is_shown_as_failed(tracked: Bench) -> None:
     assert tracked("-m", "method=failing", "eps=1,2", tracking="sqlite").returncode == 1
     status = {run.data.tags["complete"]: run.info.status for run in entries(tracked)}
@@ -147,19 +172,19 @@ def test_a_failed_run_is_shown_as_failed(tracked: Bench) -> None:
 def test_entries_of_a_killed_sweep_are_closed_by_the_next_one(tracked: Bench) -> None:
     slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2")
     process = tracked.start(*slow, tracking="sqlite")
-    wait_until(lambda: running(tracked) == ["run", "sweep"])
+    wait_until(lambda: running(tracked) == ["sweep"])
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    assert running(tracked) == ["run", "sweep"]
+    assert running(tracked) == ["sweep"]
     assert tracked("method=seeded", tracking="sqlite").returncode == 0
     assert running(tracked) == []
-    assert {run.info.status for run in entries(tracked)} == {"KILLED", "FINISHED"}
+    assert {run.info.status for run in entries(tracked, "sweep")} == {"KILLED", "FINISHED"}
 
 
 def test_a_terminated_sweep_closes_its_entries_itself(tracked: Bench) -> None:
     slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2", "n_workers=2")
     process = tracked.start(*slow, "hydra/launcher=joblib", tracking="sqlite")
-    wait_until(lambda: running(tracked) == ["run", "run", "sweep"])
+    wait_until(lambda: running(tracked) == ["sweep"])
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -170,9 +195,9 @@ def test_another_sweeps_living_runs_are_left_alone(tracked: Bench) -> None:
     slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2")
     process = tracked.start(*slow, tracking="sqlite")
     try:
-        wait_until(lambda: running(tracked) == ["run", "sweep"])
+        wait_until(lambda: running(tracked) == ["sweep"])
         assert tracked("method=seeded", tracking="sqlite").returncode == 0
-        assert running(tracked) == ["run", "sweep"]
+        assert running(tracked) == ["sweep"]
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -214,12 +239,12 @@ def test_a_locked_database_is_refused_before_anything_runs(tracked: Bench) -> No
 
 
 BREAKS_AFTER_OPENING = """
-from lumberjack_bench.tracking import MlflowTracker
-prepare = MlflowTracker.open_sweep
+from lumberjack_bench.tracking import MlflowView
+prepare = MlflowView.open
 def open_and_break(self, description):
     prepare(self, description)
     Path({database!r}).write_bytes(b"broken" * 1000)
-MlflowTracker.open_sweep = open_and_break
+MlflowView.open = open_and_break
 """
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import make_blobs, make_moons
 
 from lumberjack.schema import FeatureSchema, NumericFeature
 from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
@@ -73,6 +72,9 @@ def load(config: Mapping[str, Any]) -> Dataset:
     DatasetError
         When the extent is not one of the paper's.
     """
+    # A second to import, which planning does not need.
+    from sklearn.datasets import make_blobs, make_moons
+
     schema = toy_schema(config.get("extent", EXTENTS[0]))
     points_seed = _points_seed(config)
     # scikit-learn's generators take integers, not numpy Generators.

@@ -1,171 +1,236 @@
-"""Composing the many configurations of a sweep without reading the same files for each.
+"""From the words of a command to configurations, with Hydra's public functions alone.
 
-Hydra takes a tenth of a second to compose one. Most combinations of a sweep choose the same files
-and differ in plain values only, which Hydra sets after composing; so what they have in common is
-composed once per process. For the plan, which must be quick, a method or data set is exchanged
-without composing the rest again, where nothing else in the configuration touches it.
+Hydra takes a tenth of a second to compose one configuration. Most combinations of a sweep choose
+the same files and differ in plain values, which are set afterwards; and where a method and a data
+set each change nothing but their own part, they are composed apart and put together.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import itertools
+import pickle
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import IConfigRepository
-from hydra.core.config_loader import ConfigLoader
+import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
-from hydra.plugins.config_source import ConfigResult
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from lumberjack_bench.config import SCHEMA_NAME, BenchConfig
+from lumberjack_bench.config import RUN_SETTINGS, BenchConfig, ConfigError, register_schema
+from lumberjack_bench.overrides import several_values
 
-EXCHANGEABLE = ("dataset", "method")
-
-_COMPOSED: dict[tuple[str, ...], DictConfig] = {}
-_PLAIN: dict[tuple[str, ...], DictConfig] = {}
+PARTS = ("dataset", "method")
+"""Choices of files that are composed apart where they can be."""
 
 
-class Composer(ConfigLoaderImpl):
-    """A loader that composes each choice of files once; launchers take it for Hydra's own.
+@contextmanager
+def composer(conf_dir: Path, config_name: str = "config") -> Iterator[Composer]:
+    """Make Hydra ready to compose from a folder.
 
     Parameters
     ----------
-    loader : ConfigLoader
-        Hydra's.
+    conf_dir : Path
+        Folder of the configurations.
+    config_name : str
+        The primary one.
+
+    Yields
+    ------
+    Composer
+    """
+    register_schema()
+    with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
+        yield Composer(config_name)
+
+
+class Composer:
+    """Composes configurations; each choice of files once.
+
+    Parameters
+    ----------
+    config_name : str
+        Name of the primary configuration.
     """
 
-    def __init__(self, loader: ConfigLoader) -> None:
-        super().__init__(loader.get_search_path())
-        self._groups = set(loader.list_groups(""))
-        self._rests: dict[tuple[str, ...], tuple[IConfigRepository, set[str]]] = {}
+    def __init__(self, config_name: str = "config") -> None:
+        self._name = config_name
+        self._loader = GlobalHydra.instance().config_loader()
+        self._groups = set(self._loader.list_groups(""))
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
+        self._together: dict[tuple[str, ...], bytes] = {}
+        self._parsed: dict[str, Override] = {}
 
-    def load_sweep_config(
-        self, master_config: DictConfig, sweep_overrides: list[str]
-    ) -> DictConfig:
-        """Compose the configuration of a job.
+    def parse(self, words: Sequence[str]) -> list[Override]:
+        """Read words in Hydra's grammar; a glob stands for the files that there are."""
+        new = [word for word in words if word not in self._parsed]
+        parser = OverridesParser.create(config_loader=self._loader)
+        self._parsed |= dict(zip(new, parser.parse_overrides(new), strict=True))
+        return [self._parsed[word] for word in words]
+
+    def options(self, group: str, words: Sequence[str]) -> list[str]:
+        """Return the names of a group of configurations."""
+        return list(
+            self._loader.get_group_options(group, config_name=self._name, overrides=list(words))
+        )
+
+    def combinations(self, words: Sequence[str], *, is_sweep: bool) -> list[tuple[str, ...]]:
+        """Return the words of every run that a command asks for.
 
         Parameters
         ----------
-        master_config : DictConfig
-            The configuration of the sweep.
-        sweep_overrides : list of str
-            Overrides of the job.
+        words : sequence of str
+            ``NAME=VALUE``, as given.
+        is_sweep : bool
+            Whether a value may be a list of values.
+
+        Returns
+        -------
+        list of tuple of str
+
+        Raises
+        ------
+        ConfigError
+            When there are several values and this is no sweep, or of a setting that all runs share.
+        """
+        fixed, choices = self._sorted_out(words)
+        config = hydra.compose(self._name, fixed, return_hydra_config=True)
+        swept = config.hydra.sweeper.get("params") or {}
+        if not is_sweep:
+            if choices:
+                raise ConfigError(several(next(iter(choices.values()))[1]))
+            if swept:
+                raise ConfigError("this experiment is a sweep; add -m to the command.")
+            return [tuple(fixed)]
+        given = {override.get_key_element() for override in self.parse(fixed)}
+        own, own_choices = self._sorted_out([f"{key}={value}" for key, value in swept.items()])
+        choices = {k: v for k, v in own_choices.items() if k not in given} | choices
+        fixed = [w for w in own if w.partition("=")[0] not in {*given, *choices}] + fixed
+        return [
+            (*fixed, *combination)
+            for combination in itertools.product(*(values for values, _ in choices.values()))
+        ]
+
+    def _sorted_out(
+        self, words: Sequence[str]
+    ) -> tuple[list[str], dict[str, tuple[list[str], Override]]]:
+        """Tell words with one value from those with several."""
+        fixed, choices = [], {}
+        for override in self.parse(words):
+            if not override.is_sweep_override():
+                fixed.append(str(override.input_line))
+                continue
+            head = re.split(r"[./]", override.key_or_group)[0]
+            if head in BenchConfig.__dataclass_fields__ and head not in RUN_SETTINGS:
+                raise ConfigError(several_values(str(override.input_line)))
+            choices[override.get_key_element()] = (values_of(override), override)
+        return fixed, choices
+
+    def config(self, words: Sequence[str]) -> DictConfig:
+        """Return the configuration that words make.
+
+        Parameters
+        ----------
+        words : sequence of str
+            ``NAME=VALUE``, each with one value.
 
         Returns
         -------
         DictConfig
-            As Hydra would compose it.
+            Without the ``hydra`` node.
+
+        Raises
+        ------
+        hydra.errors.HydraException
+            When a word fits no setting.
         """
-        files, values = self._divide(sweep_overrides)
-        config = copy.deepcopy(self._composed(master_config, files))
-        _set(config, values)
-        OmegaConf.copy_cache(from_config=master_config, to_config=config)
-        config.hydra.overrides.task = list(sweep_overrides)
-        config.hydra.job.override_dirname = ",".join(sweep_overrides)
+        files = tuple(word for word in words if self._chooses_files(word))
+        if files not in self._together:
+            self._together[files] = pickle.dumps(self._of_files(files))
+        # A third of the time of a deep copy.
+        config: DictConfig = pickle.loads(self._together[files])
+        for override in self.parse([word for word in words if not self._chooses_files(word)]):
+            try:
+                OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+            except OmegaConfBaseException as error:
+                raise ConfigCompositionException(
+                    f"Error merging override {override.input_line}"
+                ) from error
         return config
 
-    def compose_run(self, master_config: DictConfig, sweep_overrides: Sequence[str]) -> DictConfig:
-        """Compose the configuration of a job without its ``hydra`` node.
+    def _chooses_files(self, word: str) -> bool:
+        """Whether a word chooses files or changes which keys there are, instead of a plain value."""
+        key = word.partition("=")[0]
+        return (
+            key[0] in "+~" or bool({"@", "/"} & set(key)) or key in self._groups
+        ) or key.startswith("hydra.")
 
-        Parameters
-        ----------
-        master_config : DictConfig
-            The configuration of the sweep.
-        sweep_overrides : sequence of str
-            Overrides of the job.
+    def _of_files(self, files: Sequence[str]) -> DictConfig:
+        parts = {name: word for word in files if (name := word.partition("=")[0]) in PARTS}
+        rest = [word for word in files if word not in parts.values()]
+        if len(parts) < len(PARTS):
+            return self._compose(files)
+        base = self._compose(rest)
+        apart = {name: self._compose([*rest, word]) for name, word in parts.items()}
+        if any(_others(config, name) != _others(base, name) for name, config in apart.items()):
+            return self._compose(files)
+        together = copy.deepcopy(base)
+        for name, config in apart.items():
+            together[name] = config[name]
+        return together
 
-        Returns
-        -------
-        DictConfig
-        """
-        files, values = self._divide(sweep_overrides)
-        key = _key(master_config, files)
-        if key not in _PLAIN:
-            _PLAIN[key] = self._exchanged(master_config, files)
-        config = copy.deepcopy(_PLAIN[key])
-        _set(config, values)
-        return config
-
-    def _exchanged(self, master_config: DictConfig, files: list[str]) -> DictConfig:
-        """Compose without the ``hydra`` node, exchanging what can be exchanged."""
-        chosen = {
-            group: text.partition("=")[2]
-            for text in files
-            if (group := text.partition("=")[0]) in EXCHANGEABLE
-        }
-        others = [text for text in files if text.partition("=")[0] not in chosen]
-        repository, touched = self._rest(master_config, others)
-        loaded = {g: repository.load_config(f"{g}/{name}") for g, name in chosen.items()}
-        if touched & set(chosen) or any(map(_is_entangled, loaded.values())):
-            loaded, others = {}, files
-        key = _key(master_config, others)
-        if key not in _PLAIN:
-            plain = copy.deepcopy(self._composed(master_config, others))
-            with open_dict(plain):
-                del plain["hydra"]
-            _PLAIN[key] = plain
-        config = copy.deepcopy(_PLAIN[key])
-        for group, file in loaded.items():
-            assert file is not None
-            config[group] = OmegaConf.merge(OmegaConf.structured(BenchConfig)[group], file.config)
-        return config
-
-    def _rest(
-        self, master_config: DictConfig, others: list[str]
-    ) -> tuple[IConfigRepository, set[str]]:
-        """Return where files are read from, and what the rest of a configuration says things about."""
-        key = _key(master_config, others)
-        if key not in self._rests:
-            overrides = [*master_config.hydra.overrides.hydra, *others]
-            name = master_config.hydra.job.config_name
-            _, repository = self._parse_overrides_and_create_caching_repo(name, overrides)
-            touched = {text.lstrip("+~").partition("=")[0].partition(".")[0] for text in others}
-            for default in self.compute_defaults_list(name, overrides, RunMode.RUN).defaults:
-                path = default.config_path or ""
-                if path != SCHEMA_NAME and path.partition("/")[0] not in EXCHANGEABLE:
-                    file = repository.load_config(path)
-                    touched |= set(map(str, file.config)) if file is not None else {path}
-            self._rests[key] = repository, touched
-        return self._rests[key]
-
-    def _divide(self, overrides: Sequence[str]) -> tuple[list[str], list[Override]]:
-        """Tell overrides that choose files, or change which keys there are, from plain values."""
-        files: list[str] = []
-        values: list[str] = []
-        for text in overrides:
-            key = text.split("=", 1)[0]
-            is_value = key[0] not in "+~" and not {"@", "/"} & set(key) and key not in self._groups
-            (values if is_value and not key.startswith("hydra.") else files).append(text)
-        return files, OverridesParser.create(config_loader=self).parse_overrides(values)
-
-    def _composed(self, master_config: DictConfig, files: list[str]) -> DictConfig:
-        key = _key(master_config, files)
-        if key not in _COMPOSED:
-            _COMPOSED[key] = super().load_sweep_config(master_config, files)
-        return _COMPOSED[key]
+    def _compose(self, files: Sequence[str]) -> DictConfig:
+        key = tuple(files)
+        if key not in self._composed:
+            self._composed[key] = hydra.compose(self._name, list(files))
+        return self._composed[key]
 
 
-def _is_entangled(file: ConfigResult | None) -> bool:
-    """Whether a file cannot be exchanged alone: it is not there, or speaks of other places."""
-    return file is None or bool(file.header["package"] or file.defaults_list)
+def values_of(override: Override) -> list[str]:
+    """Return the words for each value of a word.
+
+    Parameters
+    ----------
+    override : Override
+        As Hydra parses it.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ConfigError
+        When it is a range that cannot be listed, or a glob that matches nothing.
+    """
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise ConfigError(
+            f"{override.input_line!r} is not a list of values; sweep over a list or a range."
+        )
+    values = list(override.sweep_string_iterator())
+    if not values:
+        raise ConfigError(f"{override.input_line!r} stands for no value at all.")
+    return [f"{key}={value}" for value in values]
 
 
-def _key(master_config: DictConfig, files: Sequence[str]) -> tuple[str, ...]:
-    hydra = master_config.hydra
-    sources = (f"{source.schema}://{source.path}" for source in hydra.runtime.config_sources)
-    return (*sources, *hydra.overrides.hydra, *files)
+def several(override: Override) -> str:
+    """Say that a command without -m takes one value."""
+    word = str(override.input_line)
+    if word.partition("=")[0].lstrip("+").split(".")[0] in ("results_dir", "data_dir"):
+        return several_values(word)
+    return f"'{word}' lists several values; add -m to sweep over them."
 
 
-def _set(config: DictConfig, values: Sequence[Override]) -> None:
-    for override in values:
-        try:
-            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-        except OmegaConfBaseException as error:
-            raise ConfigCompositionException(
-                f"Error merging override {override.input_line}"
-            ) from error
+def _others(config: DictConfig, name: str) -> object:
+    plain = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(plain, dict)
+    return {key: value for key, value in plain.items() if key != name}

@@ -11,8 +11,7 @@ import json
 import logging
 import math
 import numbers
-import signal
-import threading
+import os
 import time
 import traceback
 import warnings
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from lumberjack.schema import FeatureSchema
     from lumberjack_bench.config import Settings
-    from lumberjack_bench.tracking import Tracker
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +47,6 @@ NOISE_NOTE = (
 
 class PrivacyLeak(RuntimeError):
     """A library said that it took private rows for public facts."""
-
-
-class Interrupted(BaseException):
-    """The process was asked to stop; the run stays undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +65,6 @@ class Outcome:
         First line of the error, if any.
     log_file : str
         Where the traceback is, if any.
-    tracking_problem : str
-        Why tracking missed it, if it did.
     """
 
     run_hash: str
@@ -80,7 +72,6 @@ class Outcome:
     status: str
     reason: str = ""
     log_file: str = ""
-    tracking_problem: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -98,14 +89,7 @@ class LoadedRows:
     source: dict[str, Any]
 
 
-def execute(
-    run: RunConfig,
-    settings: Settings,
-    tracker: Tracker,
-    *,
-    n_jobs: int = 1,
-    log_file: str = "",
-) -> Outcome:
+def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str = "") -> Outcome:
     """Do a run unless its result is there; record a failure instead of raising it.
 
     Parameters
@@ -114,12 +98,10 @@ def execute(
         What to do.
     settings : Settings
         Where and how.
-    tracker : Tracker
-        Where to show it.
     n_jobs : int
         Threads the method may use.
     log_file : str
-        The job's own log, for the record of a failure.
+        The run's own log; its folder is made.
 
     Returns
     -------
@@ -129,34 +111,21 @@ def execute(
     ------
     Exception
         The failure itself, when the settings ask for it; later runs of the sweep do not start then.
-    Interrupted
-        When the process was told to stop.
+    Stopped
+        When the sweep is being stopped; the run stays undone.
     """
     store = ResultStore(settings.results_dir)
 
-    def finished(status: str, reason: str = "", problem: str = "") -> Outcome:
-        return Outcome(run.hash, str(run), status, reason, log_file, problem)
+    def outcome(status: str, reason: str = "") -> Outcome:
+        return Outcome(run.hash, str(run), status, reason, log_file)
 
-    def is_done() -> bool:
-        result = store.read(run.hash)
-        return result is not None and not (
-            settings.is_forced and result["sweep_id"] != settings.sweep_id
-        )
-
-    if is_done():
-        return finished("skipped")
-    stopped = settings.sweep_dir / "stopped"
-    if settings.is_raising and stopped.exists():
-        return finished("not started")
-    with (
-        _stoppable(),
-        store.lock(run.hash, on_wait=lambda: log.info("%s: another process does it; waiting", run)),
-    ):
-        if is_done():
-            return finished("skipped")
+    with store.lock(run.hash):
+        if store.finished(run.hash, settings.since) is not None:
+            return outcome("skipped")
         store.clear_failure(run.hash)
-        entry = tracker.begin(run)
         try:
+            if log_file:
+                Path(log_file).parent.mkdir(parents=True, exist_ok=True)
             result = call_alone(
                 measure, (run, settings, n_jobs), timeout=settings.timeout, log_file=log_file
             )
@@ -164,25 +133,16 @@ def execute(
         except Exception as error:
             status = "timed out" if isinstance(error, OutOfTime) else "failed"
             reason = str(error) if isinstance(error, CallFailed) else _first_line(error)
-            log.error("%s: %s: %s\n%s", run, status, reason, _details(error))
+            record = _failure_record(run, settings, status, reason, _details(error), log_file)
             with suppress(OSError):
-                store.write_failure(
-                    run.hash,
-                    _failure_record(run, settings, status, reason, _details(error), log_file),
-                )
-            problem = tracker.abandon(entry, "FAILED", reason)
+                store.write_failure(run.hash, record)
+            with suppress(OSError), open(log_file or os.devnull, "a", encoding="utf-8") as log:
+                log.write(f"{run}: {status}: {reason}\n{_details(error)}\n")
             if settings.is_raising:
-                with suppress(OSError):
-                    stopped.parent.mkdir(parents=True, exist_ok=True)
-                    stopped.touch()
                 error.add_note(_details(error))
                 raise
-            return finished(status, reason, problem)
-        except BaseException:
-            tracker.abandon(entry, "KILLED", "interrupted")
-            raise
-        log.info("%s: done", run)
-        return finished("ok", problem=tracker.complete(entry, result))
+            return outcome(status, reason)
+        return outcome("ok")
 
 
 def run_title(run: RunConfig, data_source: dict[str, Any]) -> str:
@@ -250,6 +210,7 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
             run.n_repeats,
             repetitions[-1]["metrics"]["accuracy"],
         )
+    log.info("%s: done", title)
     return {
         "format": FORMAT,
         "status": "ok",
@@ -380,23 +341,6 @@ def _strict_warnings() -> Iterator[None]:
         warnings.simplefilter("default")
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM unwind the run, so that its tracking entry is closed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        raise Interrupted("terminated")
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _failure_record(

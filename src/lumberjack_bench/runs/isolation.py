@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -34,8 +35,16 @@ PRELOADED = (
 GRACE_SECONDS = 2.0
 """How long a process that is asked to end may take."""
 
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.25
 LOG_FORMAT = "[%(asctime)s][%(name)s][%(levelname)s] %(message)s"
+
+
+_stopping = threading.Event()
+_calls: set[object] = set()
+
+
+class Stopped(BaseException):
+    """The call was given up because all are."""
 
 
 class CallFailed(RuntimeError):
@@ -95,7 +104,16 @@ def call_alone(
         When it took longer than it may.
     ProcessDied
         When its process ended without an answer: killed, crashed, out of memory.
+    Stopped
+        When :func:`stop_calls` was called.
     """
+    if multiprocessing.current_process().daemon:
+        raise CallFailed(
+            "a run needs a process of its own, which this worker may not start (Dask: start workers with "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False)"
+        )
+    if _stopping.is_set():
+        raise Stopped
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
     answers, sender = context.Pipe(duplex=False)
@@ -104,6 +122,7 @@ def call_alone(
     process = context.Process(
         target=_answer, args=(sender, lifeline, function, arguments, log_file)
     )
+    _calls.add(process)
     try:
         process.start()
         sender.close()
@@ -113,12 +132,22 @@ def call_alone(
         _end(process)
         held.close()
         answers.close()
+        _calls.discard(process)
+
+
+def stop_calls() -> None:
+    """End all calls of this process, for good, and wait until they are."""
+    _stopping.set()
+    while _calls:
+        time.sleep(0.02)
 
 
 def _receive(answers: Connection, process: Any, timeout: float | None) -> Any:
     deadline = None if timeout is None else time.monotonic() + timeout
     largest = ""
     while not (ready := wait([answers, process.sentinel], _LOOK_SECONDS)):
+        if _stopping.is_set():
+            raise Stopped
         largest = _peak_memory(process.pid) or largest
         if deadline is not None and time.monotonic() > deadline:
             raise OutOfTime(f"took longer than timeout={timeout:g} seconds")

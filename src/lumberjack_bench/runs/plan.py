@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig
-
-from lumberjack_bench.config import RUN_SETTINGS, BenchConfig, ConfigError, read_run
+from lumberjack_bench.config import ConfigError, Settings, read_run, read_settings
 from lumberjack_bench.methods import check_target
 from lumberjack_bench.overrides import PATH_SETTINGS, several_values
 from lumberjack_bench.runs.compose import Composer
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore
-
-_SETTINGS = {setting.name for setting in fields(BenchConfig)} - set(RUN_SETTINGS)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run and the command-line overrides that make it.
-
-    Attributes
-    ----------
-    run : RunConfig
-        What is to be done.
-    overrides : tuple of str
-        Overrides for Hydra.
-    """
-
-    run: RunConfig
-    overrides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,68 +21,51 @@ class Plan:
 
     Attributes
     ----------
-    runs : tuple of PlannedRun
+    runs : tuple of RunConfig
         In the order of the sweep.
     n_served : int
         How many combinations are served by a run that is listed anyway: a method without privacy
         parameters is the same at every eps.
     """
 
-    runs: tuple[PlannedRun, ...]
+    runs: tuple[RunConfig, ...]
     n_served: int = 0
 
-    def pending(self, store: ResultStore, is_forced: bool = False) -> tuple[PlannedRun, ...]:
+    def pending(self, store: ResultStore, since: str = "") -> tuple[RunConfig, ...]:
         """Return the runs that have no result yet.
 
         Parameters
         ----------
         store : ResultStore
             Where results are.
-        is_forced : bool
-            Whether finished runs count as pending.
+        since : str
+            The sweep that a result must come from, where finished runs are to be done again.
 
         Returns
         -------
-        tuple of PlannedRun
+        tuple of RunConfig
         """
-        if is_forced:
-            return self.runs
-        return tuple(p for p in self.runs if store.read(p.run.hash) is None)
+        return tuple(run for run in self.runs if store.finished(run.hash, since) is None)
 
 
-def unique(planned: Iterable[PlannedRun]) -> Plan:
-    """Make a plan in which each run is listed once.
+def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tuple[Plan, Settings]:
+    """Compose and check every run that a command asks for.
 
     Parameters
     ----------
-    planned : iterable of PlannedRun
-        Possibly with repetitions.
+    composer : Composer
+        Turns words into configurations.
+    words : sequence of str
+        ``NAME=VALUE``, as given.
+    is_sweep : bool
+        Whether a value may be a list of values.
 
     Returns
     -------
-    Plan
-    """
-    first: dict[str, PlannedRun] = {}
-    n_all = 0
-    for item in planned:
-        n_all += 1
-        first.setdefault(item.run.hash, item)
-    return Plan(tuple(first.values()), n_all - len(first))
-
-
-def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
-    """Compose and check every combination of a sweep.
-
-    Parameters
-    ----------
-    loader : ConfigLoader
-        Hydra's.
-    master : DictConfig
-        The configuration of the sweep, with its ``hydra`` node.
-
-    Returns
-    -------
-    list of PlannedRun
+    plan : Plan
+        Each run once.
+    settings : Settings
+        What they share.
 
     Raises
     ------
@@ -116,66 +74,23 @@ def expand_sweep(loader: ConfigLoader, master: DictConfig) -> list[PlannedRun]:
     hydra.errors.HydraException
         When a combination cannot be composed.
     """
-    params = master.hydra.sweeper.get("params") or {}
-    arguments = [f"{key}={value}" for key, value in params.items()]
-    arguments += list(master.hydra.overrides.task)
-    parser = OverridesParser.create(config_loader=loader)
-    choices: dict[str, list[str]] = {}
-    swept_paths = []
-    for override in parser.parse_overrides(arguments):
-        choices[override.get_key_element()] = values_of(override)
-        if override.is_sweep_override():
-            head = re.split(r"[./]", override.key_or_group)[0]
-            if head in _SETTINGS:
-                raise ConfigError(several_values(str(override.input_line)))
-            if override.key_or_group in PATH_SETTINGS:
-                swept_paths.append(str(override.input_line))
-    composer = Composer(loader)
-    planned = []
-    for combination in itertools.product(*choices.values()):
-        config = composer.compose_run(master, combination)
-        allow_targets = config["allow_targets"]
+    combinations = composer.combinations(words, is_sweep=is_sweep)
+    settings = read_settings(composer.config(combinations[0]))
+    runs = []
+    for combination in combinations:
         try:
-            run = read_run(config)
+            run = read_run(composer.config(combination))
         except ConfigError as error:
-            if not swept_paths:
+            # A list of values is split at a comma that may belong to a path.
+            paths = [w for w in words if "," in w and w.partition("=")[0] in PATH_SETTINGS]
+            if not (is_sweep and paths):
                 raise
-            # Hydra splits at a comma that may belong to the path.
-            raise ConfigError(f"{error} {several_values(swept_paths[0])}") from error
-        check_target(run.method["target"], list(allow_targets))
-        planned.append(PlannedRun(run, combination))
-    return planned
-
-
-def values_of(override: Override) -> list[str]:
-    """Return what an override stands for, one by one.
-
-    Parameters
-    ----------
-    override : Override
-        With one value or several.
-
-    Returns
-    -------
-    list of str
-        Overrides with one value each.
-
-    Raises
-    ------
-    ConfigError
-        When its values cannot be listed, or there are none.
-    """
-    key = override.get_key_element()
-    if not override.is_sweep_override():
-        return [f"{key}={override.get_value_element_as_str()}"]
-    if not override.is_discrete_sweep():
-        raise ConfigError(
-            f"{override.input_line!r} is not a list of values; sweep over a list or a range."
-        )
-    values = [f"{key}={value}" for value in override.sweep_string_iterator()]
-    if not values:
-        raise ConfigError(f"{override.input_line!r} stands for no value at all.")
-    return values
+            raise ConfigError(f"{error} {several_values(paths[0])}") from error
+        check_target(run.method["target"], settings.allow_targets)
+        runs.append(run)
+    first = {run.hash: run for run in reversed(runs)}
+    unique = tuple(dict.fromkeys(first[run.hash] for run in runs))
+    return Plan(unique, len(runs) - len(unique)), settings
 
 
 def seconds_left(

@@ -1,140 +1,178 @@
-"""Telling a person how a sweep gets on: a line per finished run, with the time left.
-
-It watches the result files, so it works the same for every launcher.
-"""
+"""What a person is told of a sweep: what is planned, how each run ended, what is left, how it went."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from lumberjack_bench.runs.execute import run_title
+from lumberjack_bench.config import Settings
+from lumberjack_bench.runs.execute import Outcome, run_title
 from lumberjack_bench.runs.identity import RunConfig
-from lumberjack_bench.runs.plan import format_seconds, seconds_left
+from lumberjack_bench.runs.plan import Plan, format_seconds, seconds_left
 from lumberjack_bench.runs.store import ResultStore
 
-POLL_SECONDS = 0.5
-FEWEST_RUNS_TO_JUDGE = 5
+MOST_ALIKE = 5
+"""How many runs that failed for the same reason are named."""
+
+STATUSES = ("ok", "skipped", "failed", "timed out", "lost", "not started")
 
 
-class Progress:
-    """Reports runs as their results appear.
+def say(line: str) -> None:
+    """Print a line at once; a sweep goes on though nobody listens any more."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def relative(path: Path) -> str:
+    """Return a path as seen from the working folder, if that is there and holds it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def announce(
+    plan: Plan,
+    pending: Sequence[RunConfig],
+    store: ResultStore,
+    settings: Settings,
+    n_workers: int,
+) -> None:
+    """Say what is planned, and how long it may take."""
+    for problem in store.problems():
+        say(f"warning: {problem}")
+    n_all, n_left = len(plan.runs), len(pending)
+    served = f" ({plan.n_served} more combinations are the same)" if plan.n_served else ""
+    done = "none done yet" if n_left == n_all else f"{n_all - n_left} done"
+    say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {done}.")
+    if pending:
+        left = seconds_left(pending, store.results(), n_workers)
+        guess = f", about {format_seconds(left)}" if left else ""
+        say(
+            f"Doing {n_left} with {n_workers} at a time{guess}. Logs: {relative(settings.sweep_dir)}"
+        )
+
+
+class Reporter:
+    """Says a line about each run that ended, with the time left.
 
     Parameters
     ----------
-    store : ResultStore
-        Where results appear.
+    plan : Plan
+        All runs.
     pending : sequence of RunConfig
-        Runs to wait for.
-    n_done : int
-        How many runs of the plan were finished before.
-    history : iterable of dict
-        Earlier results, to estimate durations from.
+        Those to be done.
+    store : ResultStore
+        Has earlier results, to estimate durations from.
     n_workers : int
         Runs at a time.
-    sweep_id : str
-        Failures of other sweeps are not reported.
-    write : callable
-        Takes a line.
-    clock : callable
-        Gives the time in seconds.
     """
 
     def __init__(
-        self,
-        store: ResultStore,
-        pending: Sequence[RunConfig],
-        *,
-        n_done: int,
-        history: Iterable[dict[str, Any]],
-        n_workers: int,
-        sweep_id: str,
-        write: Callable[[str], None] = print,
-        clock: Callable[[], float] = time.monotonic,
+        self, plan: Plan, pending: Sequence[RunConfig], store: ResultStore, n_workers: int
     ) -> None:
-        self._store = store
+        self._n_all = len(plan.runs)
         self._left = {run.hash: run for run in pending}
-        self._n_reported = n_done
-        self._n_all = n_done + len(pending)
-        self._history = list(history)
-        self._finished_before = {result["run_hash"] for result in self._history}
+        # Of each result only what durations are estimated from, so that a long sweep stays small.
+        self._history = [_duration(result) for result in store.results()]
         self._n_workers = n_workers
-        self._sweep_id = sweep_id
-        self._write = write
-        self._clock = clock
-        self._first_end: float | None = None
-        self._n_since_first = 0
-        self._seconds_since_first = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
 
-    def __enter__(self) -> Progress:
-        """Start to watch."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Report what is still unreported, and stop."""
-        self._stop.set()
-        self._thread.join()
-        self.report()
-
-    def report(self) -> None:
-        """Report every run that ended since the last look."""
-        for run in list(self._left.values()):
-            line = self._line(run)
-            if line is None:
-                continue
-            del self._left[run.hash]
-            self._n_reported += 1
-            self._write(
-                f"[{self._n_reported:>{len(str(self._n_all))}}/{self._n_all}] {line}{self._rest()}"
-            )
-
-    def _line(self, run: RunConfig) -> str | None:
-        result = self._store.read(run.hash)
-        # A forced run has an old result until the new one replaces it.
-        if result is not None and (
-            result["sweep_id"] == self._sweep_id or run.hash not in self._finished_before
-        ):
-            self._history.append(result)
-            self._count(result["seconds"])
+    def report(self, outcome: Outcome, result: dict[str, Any] | None) -> None:
+        """Say how a run ended."""
+        run = self._left.pop(outcome.run_hash)
+        line = f"{run}: {outcome.status.upper()}: {outcome.reason}"
+        if outcome.is_good and result is not None:
+            self._history.append(_duration(result))
             accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
             title = run_title(run, result["data_source"])
-            return f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}"
-        failure = self._store.read_failure(run.hash)
-        if failure is not None and failure["sweep_id"] == self._sweep_id:
-            return f"{run}: {failure['status'].upper()}: {failure['reason']}"
-        return None
+            by = " by another command" if outcome.status == "skipped" else ""
+            line = f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}{by}"
+        left = seconds_left(
+            list(self._left.values()), self._history, self._n_workers, is_rough=True
+        )
+        rest = f"; about {format_seconds(left)} left" if left and self._left else ""
+        n_done = self._n_all - len(self._left)
+        say(f"[{n_done:>{len(str(self._n_all))}}/{self._n_all}] {line}{rest}")
 
-    def _count(self, seconds: float) -> None:
-        if self._first_end is None:
-            self._first_end = self._clock()
+
+def _duration(result: dict[str, Any]) -> dict[str, Any]:
+    run = result["run"]
+    names = {part: {"name": run[part]["name"]} for part in ("dataset", "method")}
+    return {"run": {**names, "n_repeats": run["n_repeats"]}, "seconds": result["seconds"]}
+
+
+def summarise(outcomes: Sequence[Outcome], tracking_problem: str, settings: Settings) -> None:
+    """Say how all runs ended, and what to do about those that have no result."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    names = {"skipped": "done before"}
+    shown = [f"{counts[s]} {names.get(s, s)}" for s in STATUSES if counts[s]]
+    say(f"\nRuns: {', '.join(shown)}.")
+    alike: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if not outcome.is_good and outcome.status != "not started":
+            alike.setdefault(outcome.reason, []).append(outcome)
+    for reason, group in alike.items():
+        for outcome in group[:MOST_ALIKE]:
+            say(f"  {outcome.status.upper()} {outcome.title}: {reason}")
+            if outcome.log_file:
+                say(f"    log: {relative(Path(outcome.log_file))}")
+        if len(group) > MOST_ALIKE:
+            say(f"  and {len(group) - MOST_ALIKE} more for the same reason; --status lists them.")
+    if not all(outcome.is_good for outcome in outcomes):
+        say("  The same command again does what is missing or failed, and nothing else.")
+    if tracking_problem:
+        say(f"warning: {tracking_problem}")
+        again = ["python", "scripts/log_results.py", f"results_dir={settings.results_dir}"]
+        say(f"  To show them later: {shlex.join(again)}")
+
+
+def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
+    """Return what is done, failed and missing of a plan, and how long the rest may take.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is asked for.
+    settings : Settings
+        Where results are.
+    n_workers : int
+        Runs at a time.
+
+    Returns
+    -------
+    str
+    """
+    store = ResultStore(settings.results_dir)
+    pending = {run.hash: run for run in plan.pending(store)}
+    lines, counts = [], Counter[str]()
+    for run in plan.runs:
+        reason = ""
+        if run.hash not in pending:
+            status = "done"
+        elif store.is_locked(run.hash):
+            status = "running"
+        elif (failure := store.read_failure(run.hash)) is not None:
+            status, reason = failure["status"], f": {failure['reason']}"
         else:
-            self._n_since_first += 1
-            self._seconds_since_first += seconds
-
-    def _overhead(self) -> float:
-        """Seconds of a worker per run that no run accounts for; starting workers is not counted."""
-        if self._first_end is None or self._n_since_first < FEWEST_RUNS_TO_JUDGE:
-            return 0.0
-        worked = (self._clock() - self._first_end) * self._n_workers
-        return max(0.0, worked - self._seconds_since_first) / self._n_since_first
-
-    def _rest(self) -> str:
-        runs = list(self._left.values())
-        left = seconds_left(runs, self._history, self._n_workers, is_rough=True)
-        if not left or not runs:
-            return ""
-        left += self._overhead() * len(runs) / self._n_workers
-        return f"; about {format_seconds(left)} left"
-
-    def _watch(self) -> None:
-        while not self._stop.wait(POLL_SECONDS):
-            started = time.monotonic()
-            self.report()
-            # Never spend more than a tenth of the time looking, however many runs there are.
-            self._stop.wait(9 * (time.monotonic() - started))
+            status = "missing"
+        counts[status] += 1
+        lines.append(f"{run.hash}  {status:<9}  {run}{reason}")
+    left = seconds_left(list(pending.values()), store.results(), n_workers)
+    total = ", ".join(f"{n} {status}" for status, n in counts.items())
+    time_left = (
+        "nothing left to do"
+        if not pending
+        else "time left unknown (some method has no finished run yet)"
+        if left is None
+        else f"about {format_seconds(left)} left with {n_workers} at a time"
+    )
+    lines.append(f"{len(plan.runs)} runs: {total}; {time_left}.")
+    return "\n".join(lines)

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from lumberjack_bench.runs.records import problem_of
+
 PROBE_BYTES = 1 << 16
 """How much must fit into the folder before a sweep starts."""
 
@@ -92,6 +94,33 @@ class ResultStore:
         dict or None
         """
         return _read_json(self._runs / f"{run_hash}.json")
+
+    def finished(self, run_hash: str, since: str = "") -> dict[str, Any] | None:
+        """Return the result of a run if it counts as done; nothing else decides that.
+
+        Parameters
+        ----------
+        run_hash : str
+            Hash of the run.
+        since : str
+            The sweep that the result must come from, where finished runs are to be done again.
+
+        Returns
+        -------
+        dict or None
+        """
+        result = self.read(run_hash)
+        if result is None or problem_of(result, run_hash):
+            return None
+        return result if not since or result["sweep_id"] == since else None
+
+    def problems(self) -> list[str]:
+        """Return a line for each file among the results that does not count."""
+        return [
+            f"{path} {problem} and is left out."
+            for path in sorted(self._runs.glob("[!.]*"))
+            if (problem := problem_of(_read_json(path), path.stem))
+        ]
 
     def read_failure(self, run_hash: str) -> dict[str, Any] | None:
         """Return the record of the last attempt, or None when it did not fail.
@@ -171,7 +200,9 @@ class ResultStore:
         ------
         dict
         """
-        yield from _read_folder(self._runs)
+        for path, result in _read_folder(self._runs):
+            if not problem_of(result, path.stem):
+                yield result
 
     def failures(self) -> Iterator[dict[str, Any]]:
         """Yield the record of every run whose last attempt failed.
@@ -180,7 +211,9 @@ class ResultStore:
         ------
         dict
         """
-        yield from _read_folder(self._failures)
+        for path, record in _read_folder(self._failures):
+            if record.get("run_hash") == path.stem:
+                yield record
 
     @contextmanager
     def lock(self, name: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
@@ -285,13 +318,13 @@ def _acquire(path: Path, on_wait: Callable[[], None] | None) -> TextIO:
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError, UnicodeDecodeError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
 
-def _read_folder(folder: Path) -> Iterator[dict[str, Any]]:
+def _read_folder(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("*.json")):
         content = _read_json(path)
         if content is not None:
-            yield content
+            yield path, content

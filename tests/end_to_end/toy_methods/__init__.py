@@ -93,6 +93,13 @@ class Boasting(Toy):
         return {"accuracy": 1.0}
 
 
+class Odd(Toy):
+    """Reports under a name that MLflow does not take."""
+
+    def fit_report(self) -> dict[str, float]:
+        return {"depth! (of) trees?": 3.0}
+
+
 class Vague(Toy):
     def fit_report(self) -> dict[str, float]:
         return {"depth": float("nan")}
