@@ -10,7 +10,7 @@ import difflib
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -217,7 +217,7 @@ def read_run(config: DictConfig | Mapping[str, Any]) -> RunConfig:
         When a value is out of range.
     """
     _check_names(config)
-    values = _plain(config)
+    values = _plain(config, RUN_SETTINGS)
     method, dataset = dict(values["method"]), dict(values["dataset"])
     for key in ("name", "kind"):
         if dataset.get(key) in (None, ""):
@@ -273,7 +273,7 @@ def read_settings(config: DictConfig | Mapping[str, Any]) -> Settings:
         When a value is out of range.
     """
     _check_names(config)
-    values = _plain(config, skip=("method", "dataset"))
+    values = _plain(config, set(BenchConfig.__dataclass_fields__) - {"method", "dataset"})
     _check_file_name("sweep_id", values["sweep_id"])
     if not values["results_dir"] or "${" in values["results_dir"]:
         # Hydra would look for a setting of that name once more when it makes the log folder.
@@ -365,7 +365,7 @@ def _dataset_identity(dataset: str) -> str:
         raise ConfigError(str(error)) from error
 
 
-def _plain(config: DictConfig | Mapping[str, Any], skip: tuple[str, ...] = ()) -> dict[str, Any]:
+def _plain(config: DictConfig | Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     if not isinstance(config, DictConfig):
         return dict(config)
     return {
@@ -375,5 +375,5 @@ def _plain(config: DictConfig | Mapping[str, Any], skip: tuple[str, ...] = ()) -
             else node
         )
         for key in config
-        if key not in skip and key != "hydra"
+        if key in names
     }

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from lumberjack.schema import CategoricalFeature, FeatureSchema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class DatasetError(RuntimeError):

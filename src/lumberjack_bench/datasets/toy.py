@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from lumberjack.schema import FeatureSchema, NumericFeature
 from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
@@ -72,7 +71,8 @@ def load(config: Mapping[str, Any]) -> Dataset:
     DatasetError
         When the extent is not one of the paper's.
     """
-    # A second to import, which planning does not need.
+    # Seconds to import, which planning does not need.
+    import pandas as pd
     from sklearn.datasets import make_blobs, make_moons
 
     schema = toy_schema(config.get("extent", EXTENTS[0]))
