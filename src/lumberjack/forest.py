@@ -660,7 +660,9 @@ def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
         is_position = isinstance(key, int | np.integer) and 0 <= key < len(names)
         name = names[int(key)] if is_position and str(key) not in names else str(key)
         if name not in names:
-            raise ValueError(f"{what} name unknown features {[key]}; the table has {list(names)}.")
+            raise ValueError(
+                f"{what} name unknown features {[key]}; the table has {list(names)}. Positions name features too."
+            )
         if name in found:
             raise ValueError(f"{what} name feature {name!r} twice, by name and by position.")
         found[name] = value

@@ -292,8 +292,8 @@ def _unknown_setting(match: re.Match[str]) -> str:
     head = name.rsplit(".", 1)
     if len(head) == 2 and head[0] == "method.params":
         return (
-            f"the method has no parameter {head[1]!r}. Values that are not swept are checked against "
-            f"the default method too: write +{name}=VALUE if another method has it."
+            f"the method has no parameter {head[1]!r}. {name}=VALUE goes with methods that have it; give the "
+            "others a command of their own."
         )
     if len(head) == 2:
         return (

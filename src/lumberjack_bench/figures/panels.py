@@ -149,6 +149,8 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
         ends = [(i.mean, i.mean) if math.isnan(i.lower) else (i.lower, i.upper) for i in intervals]
         lower, upper = zip(*ends, strict=True)
         axes.fill_between(eps, lower, upper, color=look.colour, alpha=0.14, lw=0, zorder=3)
+        if len(eps) == 1:  # which is no band yet
+            axes.vlines(eps, lower, upper, color=look.colour, alpha=0.5, lw=1.2, zorder=3)
         axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
     _name_curves(axes, panel, looks, far_below)
 

@@ -100,7 +100,9 @@ class Composer:
             When there are several values and this is no sweep, or of a setting that all runs share.
         """
         fixed, choices = self._sorted_out(words)
-        config = hydra.compose(self._name, fixed, return_hydra_config=True)
+        # Plain values are checked with the method of each combination, not with the default one.
+        files = [word for word in fixed if self._chooses_files(word)]
+        config = hydra.compose(self._name, files, return_hydra_config=True)
         swept = config.hydra.sweeper.get("params") or {}
         if not is_sweep:
             if choices:

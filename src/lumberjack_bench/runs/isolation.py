@@ -158,6 +158,9 @@ def _receive(answers: Connection, process: Any, timeout: float | None) -> Any:
                 return content
             raise CallFailed(content, details)
     process.join(GRACE_SECONDS)
+    # A signal to all of a terminal's processes may reach this one first.
+    if _stopping.wait(_LOOK_SECONDS):
+        raise Stopped
     raise ProcessDied(_how_it_ended(process.exitcode, largest))
 
 

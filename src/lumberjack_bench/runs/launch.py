@@ -100,9 +100,16 @@ def _by_submitit(jobs: Sequence[Job], settings: Settings, n_workers: int) -> Ite
         executor.update_parameters(**options)
     except (NameError, TypeError) as error:
         raise ConfigError(f"launcher: {' '.join(str(error).split())}") from error
-    submitted = dict(zip(executor.map_array(execute, *zip(*jobs, strict=True)), jobs, strict=True))
+    # A cluster has its own queue; the local executor would start all at once.
+    at_once = n_workers if settings.launcher["cluster"] == "local" else len(jobs)
+    waiting, submitted = list(jobs), {}
     try:
-        while submitted:
+        while waiting or submitted:
+            n_fresh = max(0, at_once - len(submitted))
+            fresh, waiting = waiting[:n_fresh], waiting[n_fresh:]
+            if fresh:
+                handles = executor.map_array(execute, *zip(*fresh, strict=True))
+                submitted |= dict(zip(handles, fresh, strict=True))
             for handle in [handle for handle in submitted if handle.done()]:
                 yield _outcome(submitted.pop(handle), handle.result)
             time.sleep(POLL_SECONDS)

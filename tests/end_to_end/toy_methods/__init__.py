@@ -131,6 +131,12 @@ class Hungry(Toy):
         return self
 
 
+class Sleeping(Toy):
+    def fit(self, X: Any, y: Any) -> Sleeping:
+        time.sleep(600)
+        return self
+
+
 class Stubborn(Toy):
     """Starts a process, notes its number, and lets nothing end it."""
 
