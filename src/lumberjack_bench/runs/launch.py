@@ -102,7 +102,8 @@ def _by_submitit(jobs: Sequence[Job], settings: Settings, n_workers: int) -> Ite
         raise ConfigError(f"launcher: {' '.join(str(error).split())}") from error
     # A cluster has its own queue; the local executor would start all at once.
     at_once = n_workers if settings.launcher["cluster"] == "local" else len(jobs)
-    waiting, submitted = list(jobs), {}
+    waiting: list[Job] = list(jobs)
+    submitted: dict[Any, Job] = {}
     try:
         while waiting or submitted:
             n_fresh = max(0, at_once - len(submitted))
