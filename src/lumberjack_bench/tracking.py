@@ -7,6 +7,7 @@ middle of a sweep costs no result.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -15,14 +16,14 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from lumberjack_bench.results import data_version
-from lumberjack_bench.runs.store import ResultStore
+from lumberjack_bench.runs.store import ResultStore, write_atomically
 
 if TYPE_CHECKING:
     from lumberjack_bench.config import Settings
@@ -42,6 +43,10 @@ class TrackingError(RuntimeError):
 
 class NoView:
     """Shows nothing and imports nothing."""
+
+    def is_in_step(self, results: Iterable[dict[str, Any]]) -> bool:
+        """There is nothing to show."""
+        return True
 
     def open(self, description: str | None) -> None:
         """Do nothing."""
@@ -88,10 +93,35 @@ class MlflowView:
         self._is_server = settings.tracking["kind"] == "server"
         default = f"{SQLITE_PREFIX}{settings.results_dir / 'mlflow.db'}"
         self.uri = str(settings.tracking.get("uri") or default)
+        self._note = settings.results_dir / "shown_in_mlflow"
         self._client_cache: Any = None
         self._experiment_id = ""
         self._parent: str | None = None
         self._problem = ""
+
+    def is_in_step(self, results: Iterable[dict[str, Any]]) -> bool:
+        """Whether the last command that used the store left it equal to just these results.
+
+        Known without MLflow, which takes seconds to import: a command takes the note of it away when it
+        opens the store, and leaves one when it has closed it well.
+
+        Parameters
+        ----------
+        results : iterable of dict
+            Results as stored.
+
+        Returns
+        -------
+        bool
+        """
+        is_there = self._is_server or Path(self.uri.removeprefix(SQLITE_PREFIX)).exists()
+        with suppress(OSError):
+            return is_there and self._note.read_text(encoding="utf-8") == self._state(results)
+        return False
+
+    def _state(self, results: Iterable[dict[str, Any]]) -> str:
+        shown = sorted((result["run_hash"], result["started"]) for result in results)
+        return hashlib.sha256(json.dumps([self.uri, self._experiment, shown]).encode()).hexdigest()
 
     def open(self, description: str | None) -> None:
         """Make the store ready: create or upgrade it, make the experiment, close stale entries.
@@ -107,6 +137,7 @@ class MlflowView:
             When the store is locked, damaged or out of reach.
         """
         with self._store.lock("tracking-store"):
+            self._note.unlink(missing_ok=True)
             if self._is_server:
                 self._check_server()
             else:
@@ -211,9 +242,11 @@ class MlflowView:
             Why it did not work, or nothing.
         """
         try:
+            results = list(results)
             self.sync(results)
             if self._parent:
                 self._client.set_terminated(self._parent, status)
+            write_atomically(self._note, self._state(results))
             return ""
         except Exception as error:
             return self._explain(error)

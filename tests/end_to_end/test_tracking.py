@@ -121,6 +121,18 @@ def test_the_same_command_again_adds_no_entry(tracked: Bench) -> None:
     check_agreement(tracked)
 
 
+def test_a_view_in_step_with_the_results_needs_no_mlflow_and_a_lost_one_is_made_again(
+    tracked: Bench,
+) -> None:
+    sweep = ("-m", "method=seeded", "eps=1,2")
+    assert tracked(*sweep, tracking="sqlite").returncode == 0
+    broken = "import sys; sys.modules['mlflow'] = None"
+    assert tracked.after(broken, *sweep, tracking="sqlite").returncode == 0
+    (tracked.results / "mlflow.db").unlink()
+    assert tracked(*sweep, tracking="sqlite").returncode == 0
+    check_agreement(tracked)
+
+
 def test_a_forced_run_replaces_what_was_shown(tracked: Bench) -> None:
     assert tracked("method=seeded", tracking="sqlite").returncode == 0
     assert tracked("method=seeded", "force=true", tracking="sqlite").returncode == 0

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from lumberjack_bench.config import ConfigError, Settings, dataset_identity
 from lumberjack_bench.results import accuracy_table, data_version, write_table
@@ -65,7 +66,9 @@ def sweep(plan: Plan, settings: Settings) -> int:
     with store.lock(f"sweep-{settings.sweep_id}"):
         progress.announce(plan, pending, store, settings, n_workers)
         _load_data(pending)
-        view.open(_description(pending) if pending else None)
+        is_shown = not pending and view.is_in_step(_results(plan, store))
+        if not is_shown:
+            view.open(_description(pending) if pending else None)
         _limit_threads(n_threads)
         outcomes, ended_by = {}, None
         reporter = progress.Reporter(plan, pending, store, n_workers)
@@ -83,10 +86,10 @@ def sweep(plan: Plan, settings: Settings) -> int:
             stop_calls()
             ended_by = error
         ended = [_end_of(run, outcomes, jobs, store, settings) for run in plan.runs]
-        results = [r for run in plan.runs if (r := store.finished(run.hash)) is not None]
+        results = _results(plan, store)
         is_good = all(outcome.is_good for outcome in ended)
         ending = "KILLED" if ended_by else "FINISHED" if is_good else "FAILED"
-        problem = view.close(ending, results)
+        problem = "" if is_shown else view.close(ending, results)
         # Said before the table is written, so that a full disk does not hide what happened.
         progress.summarise(ended, problem, settings)
         if results:
@@ -129,6 +132,10 @@ def _end_of(
         reason, log_file = failure["reason"], failure["log_file"]
         return Outcome(run.hash, str(run), failure["status"], reason, log_file)
     return Outcome(run.hash, str(run), "not started")
+
+
+def _results(plan: Plan, store: ResultStore) -> list[dict[str, Any]]:
+    return [r for run in plan.runs if (r := store.finished(run.hash)) is not None]
 
 
 def _description(pending: tuple[RunConfig, ...]) -> str:
