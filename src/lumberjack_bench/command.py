@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -207,6 +208,8 @@ def one_line(error: BaseException) -> str:
     """
     if isinstance(error, OUR_ERRORS):
         return str(error)
+    if isinstance(error, yaml.YAMLError):
+        return f"a configuration is no YAML: {' '.join(str(error).split())}."
     if isinstance(error, OverrideParseException) and "while evaluating" not in str(error):
         return unreadable(error.override)
     text = str(error)
@@ -262,7 +265,7 @@ def _print_cards(given: Arguments, hydras: Composer, words: Sequence[str]) -> in
 
 def _report(error: Exception, wants_traceback: bool) -> int:
     is_expected = isinstance(
-        error, (*OUR_ERRORS, HydraException, OmegaConfBaseException)
+        error, (*OUR_ERRORS, HydraException, OmegaConfBaseException, yaml.YAMLError)
     ) or _is_raised_by_hydra(error)
     if wants_traceback or not is_expected:
         traceback.print_exception(error)

@@ -345,6 +345,31 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert not bench.results.exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name: [broken\n  target: x: y\n", "error: a configuration is no YAML: while parsing"),
+        ("just text\n", "Key 'just text' not in 'MethodConfig'"),
+        ("", "error: method.name must have a value, and nothing gives it one."),
+        (
+            "name: majority\ntarget: toy_methods.Seeded\nlabel: Twin\n",
+            "error: two methods are called 'majority': ",
+        ),
+    ],
+)
+def test_a_broken_method_file_is_one_line_before_anything_runs(
+    content: str, message: str, bench: Bench
+) -> None:
+    (bench.folder / "method").mkdir()
+    (bench.folder / "method" / "own.yaml").write_text(content)
+    searched = f"hydra.searchpath=[file://{bench.folder}]"
+    refused = bench("-m", "method=majority,own", searched)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not bench.results.exists()
+
+
 def test_a_sweep_goes_on_though_nobody_listens_and_where_only_ascii_is_printed(
     bench: Bench,
 ) -> None:

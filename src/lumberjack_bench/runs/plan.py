@@ -77,6 +77,7 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
     combinations = composer.combinations(words, is_sweep=is_sweep)
     settings = read_settings(composer.config(combinations[0]))
     runs = []
+    targets: dict[str, str] = {}
     for combination in combinations:
         try:
             run = read_run(composer.config(combination))
@@ -86,7 +87,12 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
             if not (is_sweep and paths):
                 raise
             raise ConfigError(f"{error} {several_values(paths[0])}") from error
-        check_target(run.method["target"], settings.allow_targets)
+        name, target = run.method["name"], run.method["target"]
+        check_target(target, settings.allow_targets)
+        if targets.setdefault(name, target) != target:
+            raise ConfigError(
+                f"two methods are called {name!r}: {targets[name]} and {target}. Give each a name of its own."
+            )
         runs.append(run)
     first = {run.hash: run for run in reversed(runs)}
     unique = tuple(dict.fromkeys(first[run.hash] for run in runs))
