@@ -27,7 +27,12 @@ from lumberjack_bench.arguments import Arguments, read_arguments
 from lumberjack_bench.cards import card_of, cards_text
 from lumberjack_bench.config import ConfigError, register_schema, suggest, unknown_setting
 from lumberjack_bench.methods import MethodError
-from lumberjack_bench.overrides import PATH_SETTINGS, several_values, take_plain_words, unreadable
+from lumberjack_bench.overrides import (
+    several_values,
+    several_without_sweep,
+    take_plain_words,
+    unreadable,
+)
 from lumberjack_bench.runs.compose import Composer, composer, values_of
 from lumberjack_bench.runs.isolation import CallFailed
 from lumberjack_bench.runs.launch import concurrency
@@ -281,13 +286,6 @@ def _is_raised_by_hydra(error: Exception) -> bool:
     return isinstance(error, ValueError) and module.startswith("hydra.")
 
 
-def _several(match: re.Match[str]) -> str:
-    override = match["override"]
-    if override.partition("=")[0].lstrip("+") in PATH_SETTINGS:
-        return several_values(override)
-    return f"'{override}' lists several values; add -m to sweep over them."
-
-
 def _unknown_setting(match: re.Match[str]) -> str:
     name, key = match["name"], match.groupdict().get("key")
     if key and name.rpartition(".")[2] != key:
@@ -321,7 +319,10 @@ def _wrong_type(match: re.Match[str]) -> str:
 _KINDS = {"float": "a number", "integer": "a whole number", "bool": "true or false"}
 
 _HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (r"Ambiguous value for argument '(?P<override>.*?)'\n", _several),
+    (
+        r"Ambiguous value for argument '(?P<override>.*?)'\n",
+        lambda m: several_without_sweep(m["override"]),
+    ),
     (
         r"Config group override must be a string or a list",
         lambda m: "a choice must be a name, as in method=lumberjack or dataset=adult.",

@@ -83,6 +83,24 @@ def several_values(override: str) -> str:
     return f"{text} If the comma belongs to the path, write {quoted(override)}{_SHELLS_QUOTES}."
 
 
+def several_without_sweep(override: str) -> str:
+    """Say that several values need a sweep, or, for a path, how to write one that holds a comma.
+
+    Parameters
+    ----------
+    override : str
+        As given on the command line.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    if override.partition("=")[0].lstrip("+") in PATH_SETTINGS:
+        return several_values(override)
+    return f"'{override}' lists several values; add -m to sweep over them."
+
+
 def unreadable(override: str) -> str:
     """Say that Hydra's grammar does not take an override, and how to write what may be meant.
 

@@ -98,3 +98,5 @@ def test_an_experiment_lists_values_and_the_command_has_the_last_word(hydras: Co
         hydras.combinations(words[:2], is_sweep=False)
     with pytest.raises(ConfigError, match="'eps=1,2' lists several values; add -m"):
         hydras.combinations(words[2:], is_sweep=False)
+    with pytest.raises(ConfigError, match="If the comma belongs to the path, write"):
+        hydras.combinations(["dataset=table", "dataset.path=a,b.csv"], is_sweep=False)

@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from lumberjack_bench.config import RUN_SETTINGS, BenchConfig, ConfigError, register_schema
-from lumberjack_bench.overrides import several_values
+from lumberjack_bench.overrides import several_values, several_without_sweep
 
 PARTS = ("dataset", "method")
 """Choices of files that are composed apart where they can be."""
@@ -106,7 +106,8 @@ class Composer:
         swept = config.hydra.sweeper.get("params") or {}
         if not is_sweep:
             if choices:
-                raise ConfigError(several(next(iter(choices.values()))[1]))
+                _, override = next(iter(choices.values()))
+                raise ConfigError(several_without_sweep(str(override.input_line)))
             if swept:
                 raise ConfigError("this experiment is a sweep; add -m to the command.")
             return [tuple(fixed)]
@@ -222,14 +223,6 @@ def values_of(override: Override) -> list[str]:
     if not values:
         raise ConfigError(f"{override.input_line!r} stands for no value at all.")
     return [f"{key}={value}" for value in values]
-
-
-def several(override: Override) -> str:
-    """Say that a command without -m takes one value."""
-    word = str(override.input_line)
-    if word.partition("=")[0].lstrip("+").split(".")[0] in ("results_dir", "data_dir"):
-        return several_values(word)
-    return f"'{word}' lists several values; add -m to sweep over them."
 
 
 def _others(config: DictConfig, name: str) -> object:

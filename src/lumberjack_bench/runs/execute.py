@@ -132,14 +132,16 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
             store.write(run.hash, result)
         except Exception as error:
             status = "timed out" if isinstance(error, OutOfTime) else "failed"
-            reason = str(error) if isinstance(error, CallFailed) else _first_line(error)
-            record = _failure_record(run, settings, status, reason, _details(error), log_file)
+            reason, details = _first_line(error), traceback.format_exc()
+            if isinstance(error, CallFailed):
+                reason, details = str(error), error.details
+            record = _failure_record(run, settings, status, reason, details, log_file)
             with suppress(OSError):
                 store.write_failure(run.hash, record)
             with suppress(OSError), open(log_file or os.devnull, "a", encoding="utf-8") as log:
-                log.write(f"{run}: {status}: {reason}\n{_details(error)}\n")
+                log.write(f"{run}: {status}: {reason}\n{details}\n")
             if settings.is_raising:
-                error.add_note(_details(error))
+                error.add_note(details)
                 raise
             return outcome(status, reason)
         return outcome("ok")
@@ -359,10 +361,6 @@ def _failure_record(
         "machine": provenance.machine(),
         "sweep_id": settings.sweep_id,
     }
-
-
-def _details(error: Exception) -> str:
-    return error.details if isinstance(error, CallFailed) else traceback.format_exc()
 
 
 def _first_line(error: BaseException) -> str:

@@ -76,7 +76,7 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
     """
     combinations = composer.combinations(words, is_sweep=is_sweep)
     settings = read_settings(composer.config(combinations[0]))
-    runs = []
+    runs: dict[str, RunConfig] = {}
     targets: dict[str, str] = {}
     for combination in combinations:
         try:
@@ -93,10 +93,8 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
             raise ConfigError(
                 f"two methods are called {name!r}: {targets[name]} and {target}. Give each a name of its own."
             )
-        runs.append(run)
-    first = {run.hash: run for run in reversed(runs)}
-    unique = tuple(dict.fromkeys(first[run.hash] for run in runs))
-    return Plan(unique, len(runs) - len(unique)), settings
+        runs.setdefault(run.hash, run)
+    return Plan(tuple(runs.values()), len(combinations) - len(runs)), settings
 
 
 def seconds_left(

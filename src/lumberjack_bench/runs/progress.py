@@ -39,30 +39,8 @@ def relative(path: Path) -> str:
         return str(path)
 
 
-def announce(
-    plan: Plan,
-    pending: Sequence[RunConfig],
-    store: ResultStore,
-    settings: Settings,
-    n_workers: int,
-) -> None:
-    """Say what is planned, and how long it may take."""
-    for problem in store.problems():
-        say(f"warning: {problem}")
-    n_all, n_left = len(plan.runs), len(pending)
-    served = f" ({plan.n_served} more combinations are the same)" if plan.n_served else ""
-    done = "none done yet" if n_left == n_all else f"{n_all - n_left} done"
-    say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {done}.")
-    if pending:
-        left = seconds_left(pending, store.results(), n_workers)
-        guess = f", about {format_seconds(left)}" if left else ""
-        say(
-            f"Doing {n_left} with {n_workers} at a time{guess}. Logs: {relative(settings.sweep_dir)}"
-        )
-
-
 class Reporter:
-    """Says a line about each run that ended, with the time left.
+    """Says what is planned, and a line about each run that ended, with the time left.
 
     Parameters
     ----------
@@ -79,11 +57,27 @@ class Reporter:
     def __init__(
         self, plan: Plan, pending: Sequence[RunConfig], store: ResultStore, n_workers: int
     ) -> None:
-        self._n_all = len(plan.runs)
+        self._store = store
+        self._n_all, self._n_served = len(plan.runs), plan.n_served
         self._left = {run.hash: run for run in pending}
         # Of each result only what durations are estimated from, so that a long sweep stays small.
-        self._history = [_duration(result) for result in store.results()]
+        self._history = [_duration(result) for result in store.results()] if pending else []
         self._n_workers = n_workers
+
+    def announce(self, sweep_dir: Path) -> None:
+        """Say what is planned, and how long it may take."""
+        for problem in self._store.problems():
+            say(f"warning: {problem}")
+        n_all, n_left = self._n_all, len(self._left)
+        served = f" ({self._n_served} more combinations are the same)" if self._n_served else ""
+        done = "none done yet" if n_left == n_all else f"{n_all - n_left} done"
+        say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {done}.")
+        if n_left:
+            left = seconds_left(list(self._left.values()), self._history, self._n_workers)
+            guess = f", about {format_seconds(left)}" if left else ""
+            say(
+                f"Doing {n_left} with {self._n_workers} at a time{guess}. Logs: {relative(sweep_dir)}"
+            )
 
     def report(self, outcome: Outcome, result: dict[str, Any] | None) -> None:
         """Say how a run ended."""

@@ -64,14 +64,14 @@ def sweep(plan: Plan, settings: Settings) -> int:
     store.note_asked({run.dataset["name"]: data_version(run.to_dict()) for run in plan.runs})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
-        progress.announce(plan, pending, store, settings, n_workers)
+        reporter = progress.Reporter(plan, pending, store, n_workers)
+        reporter.announce(settings.sweep_dir)
         _load_data(pending)
         is_shown = not pending and view.is_in_step(_results(plan, store))
         if not is_shown:
             view.open(_description(pending) if pending else None)
         _limit_threads(n_threads)
         outcomes, ended_by = {}, None
-        reporter = progress.Reporter(plan, pending, store, n_workers)
         jobs = {
             run.hash: (run, settings, n_threads, str(settings.log_file(number, run)))
             for number, run in enumerate(pending)
