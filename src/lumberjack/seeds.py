@@ -36,7 +36,7 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.randint(2**32, size=4, dtype=np.uint32).tolist())
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
-    if isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and seed >= 0:
+    if isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and int(seed) >= 0:
         return np.random.SeedSequence(int(seed))
     raise ValueError(
         "a seed must be a non-negative whole number, a SeedSequence, a RandomState, a Generator or "
