@@ -175,4 +175,4 @@ def test_every_experiment_opens_with_its_command_and_leaves_the_launcher_alone(p
 def test_lumberjack_has_the_papers_settings(dataset: str, n_estimators: int) -> None:
     params = read_run(hydra.compose("config", [f"dataset={dataset}"])).method["params"]
     assert (params["n_estimators"], params["max_depth"]) == (n_estimators, 100)
-    assert (params["structure_fraction"], params["accounting"]) == (0.75, "paper")
+    assert (params["structure_share"], params["accounting"]) == (0.75, "paper")

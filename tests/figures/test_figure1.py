@@ -19,7 +19,7 @@ def test_the_settings_are_those_of_the_paper(settings):
     assert (settings.eps, settings.delta, settings.n_seeds) == (2.0, 1e-6, 3)
     lumberjack = settings.methods["lumberjack"]["params"]
     assert (lumberjack["n_estimators"], lumberjack["max_depth"]) == (25, 100)
-    assert lumberjack["structure_fraction"] == 0.75
+    assert lumberjack["structure_share"] == 0.75
     fully_random = settings.methods["fully_random"]["params"]
     assert (fully_random["n_estimators"], fully_random["max_depth"]) == (25, 10)
     assert not settings.methods["fully_random"]["is_private"]
