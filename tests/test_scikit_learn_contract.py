@@ -47,7 +47,8 @@ def test_classes_are_sorted_with_the_columns_of_predict_proba(estimator, is_sche
         facts = {"bounds": (0, 1), "classes": classes}
         if is_schema_given:
             facts = {"schema": FeatureSchema(features, tuple(classes))}
-        model = estimator(8.0, **facts, n_estimators=5, noise_seed=1, random_state=1).fit(X, y)
+        seeds = {"noise_seed": 1, "random_state": 1}
+        model = estimator(8.0, **facts, n_estimators=5, accounting="safe", **seeds).fit(X, y)
         assert model.classes_.tolist() == ["no", "yes"]
         probabilities.append(model.predict_proba(X))
         assert roc_auc_score(y, probabilities[-1][:, 1]) > 0.95

@@ -221,8 +221,8 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of the
-            logistic model (stacking).
+            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
+            the logistic model (stacking).
         """
         values = self._encode_queries(X)
         # A row's probabilities are its own, so blocks of rows change nothing.
@@ -234,17 +234,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         return np.concatenate(parts)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-        """
+        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -474,7 +464,8 @@ def _checked_labels(y: Any) -> NDArray[Any]:
     column = read_column(y)
     if column.values.ndim == 1 and column.values.dtype.kind != "V":
         return column.entries()
-    return column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    return labels
 
 
 def _warn_of_unusual_entries(table: EncodedTable, labels: NDArray[np.int64]) -> None:

@@ -203,7 +203,8 @@ def haar_denoise(noisy: NDArray[np.float64], sigma: float, threshold: float) -> 
     shifted = np.hstack([np.roll(noisy, -shift, axis=0) for shift in shifts])
     parts = np.split(_haar_threshold(shifted, threshold * sigma), len(shifts), axis=1)
     restored = [np.roll(part, shift, axis=0) for shift, part in zip(shifts, parts, strict=True)]
-    return np.maximum(np.mean(restored, axis=0), 0.0)
+    denoised: NDArray[np.float64] = np.maximum(np.mean(restored, axis=0), 0.0)
+    return denoised
 
 
 def order_categories(
@@ -252,9 +253,9 @@ def _weigh_evidence(
 ) -> NDArray[np.float64]:
     totals = masses.sum(axis=1, keepdims=True)
     shares = (masses + sigma * class_shares) / (totals + sigma)
-    evidence = np.log(shares) - np.log(class_shares)
+    evidence: NDArray[np.float64] = np.log(shares) - np.log(class_shares)
     evidence -= evidence.mean(axis=1, keepdims=True)
-    return np.clip(evidence, -_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
+    return evidence.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
 
 
 def release_guide(

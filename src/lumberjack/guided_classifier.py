@@ -141,8 +141,8 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         feature tells by itself, not together with others; all are 0 where none tells anything.
         """
         check_is_fitted(self)
-        information = self.guide_.mutual_information()
-        total = information.sum()
+        information: NDArray[np.float64] = self.guide_.mutual_information()
+        total = float(information.sum())
         return information / total if total > 0 else information
 
     def privacy_card(self) -> PrivacyCard:

@@ -123,7 +123,8 @@ class Hierarchy:
         starts, ends = self._first[nodes], self._first[nodes + 1]
         sizes = ends - starts
         shift = np.repeat(starts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
-        return self._child[shift + np.arange(shift.size)]
+        found: NDArray[np.intp] = self._child[shift + np.arange(shift.size)]
+        return found
 
     def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
         """Return the counts as integers if records can have caused them.
@@ -188,11 +189,6 @@ class GaussianSparseThreshold:
         quantity that privacy depends on: raise floor and threshold together or not at all.
     generator : numpy.random.Generator
         Source of the noise.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
     """
 
     def __init__(
@@ -231,18 +227,7 @@ class GaussianSparseThresholdTwoSided(GaussianSparseThreshold):
     """
 
     def __call__(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Answer one query for each count, each with fresh noise.
-
-        Parameters
-        ----------
-        counts : array_like
-            Number of records of each queried node.
-
-        Returns
-        -------
-        ndarray of bool
-            Of the same shape.
-        """
+        """Answer one query for each count, each with fresh noise."""
         q = np.asarray(counts, dtype=np.float64)
         return (q >= self._ceiling) | super().__call__(q)
 
@@ -280,16 +265,12 @@ def mark_heavy_hitters(
     -------
     ndarray of bool, shape (n_nodes,)
         True for Heavy. With a node, all nodes above it are Heavy.
-
-    Raises
-    ------
-    ValueError
-        If the height is smaller than the hierarchy's.
     """
     height = _check_height(hierarchy, height)
     mark = np.full(len(hierarchy), _UNMARKED, dtype=np.int8)
     _mark(hierarchy, mark, check_threshold, np.array([hierarchy.root]), height)
-    return mark == _HEAVY
+    is_heavy: NDArray[np.bool_] = mark == _HEAVY
+    return is_heavy
 
 
 def _mark(
@@ -422,11 +403,6 @@ class HeavyHitters:
         -------
         float
             In records. The two-sided query never errs by more than ``1 + margin``.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
         """
         n_queries = check_count("n_records", n_records) * self.n_touches
         if not 0 < check_positive("beta", beta) < 1:
@@ -477,10 +453,6 @@ def find_heavy_hitters(
     generator : numpy.random.Generator or None, default=None
         Source of the noise. None takes a fresh one from the operating system's entropy; anything
         whose seed others may know voids the guarantee.
-
-    Returns
-    -------
-    HeavyHitters
 
     Raises
     ------

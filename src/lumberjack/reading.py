@@ -84,9 +84,9 @@ def read_entry(value: Any) -> Hashable:
         value = value.item()
     if isinstance(value, bytes):
         try:
-            value = value.decode()
+            value = bytes(value).decode()
         except UnicodeDecodeError:
-            return value
+            return bytes(value)
     if isinstance(value, str):
         return _read_text(value)
     if isinstance(value, int):
@@ -330,10 +330,6 @@ def read_table(X: Any) -> Table:
     X : frame or array-like of shape (n_rows, n_features)
         A frame of pandas or polars, a table of Arrow, an array or a list of rows.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     ValueError
@@ -344,7 +340,8 @@ def read_table(X: Any) -> Table:
         if hasattr(X, "iloc"):
             columns = [read_column(X.iloc[:, j]) for j in range(len(names))]
         else:
-            columns = [read_column(column) for column in _columns_in_order(X)]
+            in_order = X.get_columns() if hasattr(X, "get_columns") else X.columns
+            columns = [read_column(column) for column in in_order]
         has_text_names = all(isinstance(name, str) for name in names)
         n_rows = len(columns[0]) if columns else len(X)
         return Table(tuple(map(str, names)), has_text_names, tuple(columns), n_rows)
@@ -362,10 +359,6 @@ def read_column(values: Any) -> Column:
     ----------
     values : array-like of shape (n_rows,)
         A series of pandas or polars, an array of Arrow or NumPy, or a list.
-
-    Returns
-    -------
-    Column
     """
     if isinstance(values, np.ndarray):
         return Column(_unmasked(values))
@@ -428,10 +421,6 @@ def _column_names(X: Any) -> Sequence[Any] | None:
     if hasattr(X, "column_names") and hasattr(X, "schema"):
         return list(X.column_names)
     return None
-
-
-def _columns_in_order(X: Any) -> Sequence[Any]:
-    return X.get_columns() if hasattr(X, "get_columns") else X.columns
 
 
 def _arrow_column(values: Any) -> Column:

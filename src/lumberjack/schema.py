@@ -286,10 +286,6 @@ class FeatureSchema:
             What to do with missing and infinite entries, and with entries of a numeric feature that
             are no numbers: raise, or use the feature's public fill value.
 
-        Returns
-        -------
-        EncodedTable
-
         Raises
         ------
         SchemaError
@@ -356,12 +352,7 @@ class FeatureSchema:
         return codes
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain data (the form of a schema file).
-
-        Returns
-        -------
-        dict
-        """
+        """Return the schema as plain data (the form of a schema file)."""
         features: list[dict[str, Any]] = []
         for feature in self.features:
             entry: dict[str, Any] = {"name": feature.name}
@@ -388,10 +379,6 @@ class FeatureSchema:
         ----------
         data : mapping
             As :meth:`to_dict` gives it.
-
-        Returns
-        -------
-        FeatureSchema
 
         Raises
         ------

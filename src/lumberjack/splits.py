@@ -169,8 +169,8 @@ def follow_path(path: Path, nodes: NDArray[Any], node: int, public: PublicFacts)
 @compiled(nogil=True)
 def _is_open(public: PublicFacts, path: Path, f: int) -> bool:
     if public.n_categories[f] == 0:
-        return path.lower[f] < path.upper[f]
-    return path.n_used[f] < public.n_categories[f] - public.n_dropped
+        return bool(path.lower[f] < path.upper[f])
+    return bool(path.n_used[f] < public.n_categories[f] - public.n_dropped)
 
 
 @compiled(nogil=True)
@@ -233,10 +233,10 @@ def _mass_below(guide: Guide, f: int, position: float, k: int) -> float:
     if not position > 0.0:
         return 0.0
     if position >= guide.n_bins[f]:
-        return guide.cumulative[first + guide.n_bins[f], k]
+        return float(guide.cumulative[first + guide.n_bins[f], k])
     whole = int(position)
-    low = guide.cumulative[first + whole, k]
-    return low + (position - whole) * (guide.cumulative[first + whole + 1, k] - low)
+    low = float(guide.cumulative[first + whole, k])
+    return low + (position - whole) * (float(guide.cumulative[first + whole + 1, k]) - low)
 
 
 @compiled(nogil=True)
