@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -58,8 +58,17 @@ class ForestNoise:
     sigma_stack: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class GrownTree:
+class CodedRows(NamedTuple):
+    """Training rows as numbers (NOT private), and what is public about them."""
+
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    schema: FeatureSchema
+    names: tuple[str, ...] | None
+    caveats: tuple[str, ...]
+
+
+class GrownTree(NamedTuple):
     """A tree, what its leaves released, and the leaf of each training row (NOT private)."""
 
     tree: ReleasedTree
@@ -113,31 +122,21 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         return released
 
     def _release_guide(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        noise: ForestNoise,
-        generator: np.random.Generator,
+        self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> Guide | None:
         """Return what is released before the trees; nothing, unless a subclass does."""
         return None
 
-    def _get_training_rows(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        guide: Guide | None,
-    ) -> TrainingRows:
+    def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         """Return what the trees are grown on."""
+        facts = rows.schema
         n_dropped = int(self.drop_first_category)
         public = PublicFacts(
-            schema.n_classes, schema.n_categories, schema.lower, schema.upper, n_dropped
+            facts.n_classes, facts.n_categories, facts.lower, facts.upper, n_dropped
         )
-        return TrainingRows(values, labels, public, NO_GUIDE, SplitRule())
+        return TrainingRows(rows.values, rows.labels, public, NO_GUIDE, SplitRule())
 
-    def _release_rest(
+    def _release_stack(
         self,
         rows: TrainingRows,
         guide: Guide | None,
@@ -179,8 +178,9 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         """
         _refuse_fit_parameters(unsupported)
         self._check_parameters()
-        schema, names, caveats, values, labels = self._read_training_rows(X, y)
-        ledger, noise = self._calibrate(schema)
+        coded = self._read_training_rows(X, y)
+        ledger, noise = self._calibrate(coded.schema)
+        caveats = list(coded.caveats)
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
@@ -188,26 +188,26 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         _check_unrelated(split_seed, noise_seed)
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
         *tree_noise, guide_noise, stack_noise = noise_seed.spawn(n_trees + 2)
-        guide = self._release_guide(values, labels, schema, noise, _generator(guide_noise))
-        rows = self._get_training_rows(values, labels, schema, guide)
+        guide = self._release_guide(coded, noise, _generator(guide_noise))
+        rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._grow)(rows, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_rest(rows, guide, grown, noise, _generator(stack_noise))
+        rest = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
         # Only now, so that a fit that fails leaves nothing of the rows behind.
         for name, value in rest.items():
             setattr(self, name, value)
         self.estimators_ = [one.tree for one in grown]
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.schema_ = coded.schema
+        self.n_features_in_ = coded.schema.n_features
+        if coded.names is not None:
+            self.feature_names_in_ = np.array(coded.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
         self.guarantee_ = self.ledger_.total
-        self.classes_ = classes_as_array(schema.classes)
+        self.classes_ = classes_as_array(coded.schema.classes)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -343,16 +343,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         X = rows_apart(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
         return check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
 
-    def _read_training_rows(
-        self, X: Any, y: Any
-    ) -> tuple[
-        FeatureSchema,
-        tuple[str, ...] | None,
-        list[str],
-        NDArray[np.float64],
-        NDArray[np.int64],
-    ]:
-        """Return the public facts, column names and caveats, and the rows and labels as numbers."""
+    def _read_training_rows(self, X: Any, y: Any) -> CodedRows:
         X = self._checked_rows(X)
         y = _checked_labels(y)
         given = GivenFacts(self.schema, self.bounds, self.categories, self.classes)
@@ -383,7 +374,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         if not known.all():
             values = np.asfortranarray(values[known])
             labels = labels[known]
-        return schema, names, caveats, values, labels
+        return CodedRows(values, labels, schema, names, tuple(caveats))
 
     def _encode_queries(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

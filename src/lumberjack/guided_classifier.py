@@ -25,7 +25,7 @@ from lumberjack.accounting import (
 )
 from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.classifier import SAFE_THEOREM, TIGHT_THEOREM, leaf_release, structure_release
-from lumberjack.forest import ForestNoise, GrownTree, PrivateForestClassifier
+from lumberjack.forest import CodedRows, ForestNoise, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts
@@ -276,29 +276,19 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         )
 
     def _release_guide(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        noise: ForestNoise,
-        generator: np.random.Generator,
+        self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> Guide | None:
-        return release_guide(values, labels, schema, noise.sigma_guide, generator)
+        return release_guide(rows.values, rows.labels, rows.schema, noise.sigma_guide, generator)
 
-    def _get_training_rows(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        guide: Guide | None,
-    ) -> TrainingRows:
+    def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         assert guide is not None
         # On the guide's scale a category is a number like any other.
-        n_categories = np.zeros(schema.n_features, dtype=np.int64)
-        public = PublicFacts(schema.n_classes, n_categories, guide.lower, guide.upper, 0)
-        return TrainingRows(guide.to_guide_scale(values), labels, public, guide, self.split_rule)
+        n_categories = np.zeros(rows.schema.n_features, dtype=np.int64)
+        public = PublicFacts(rows.schema.n_classes, n_categories, guide.lower, guide.upper, 0)
+        scaled = guide.to_guide_scale(rows.values)
+        return TrainingRows(scaled, rows.labels, public, guide, self.split_rule)
 
-    def _release_rest(
+    def _release_stack(
         self,
         rows: TrainingRows,
         guide: Guide | None,

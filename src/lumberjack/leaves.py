@@ -46,13 +46,11 @@ def release_counts(
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (n_leaves, n_classes)
-        Records per class.
+    counts, generator
+        As for :func:`release_labels`.
     scale : float
         Standard deviation of the noise, in records (see
         :func:`lumberjack.accounting.zcdp.get_gaussian_sigma`).
-    generator : numpy.random.Generator
-        Source of noise.
 
     Returns
     -------

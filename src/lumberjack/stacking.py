@@ -140,16 +140,10 @@ def sum_derivatives(
 
     Parameters
     ----------
-    scaled : ndarray of float64, shape (n_rows, n_features)
-        Rows on the scale of the guide.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest, the row's own count taken out.
+    scaled, labels, shares, guide
+        As for :func:`release_stack`.
     contrasts : ndarray of float64, shape (n_classes - 1, n_classes)
         Columns of the intercepts.
-    guide : Guide
-        Released histograms.
     weights : ndarray of float64, shape (n_weights,)
         Where to take the derivatives.
     bound : float
@@ -310,12 +304,8 @@ def predict_stacked(
 
     Parameters
     ----------
-    scaled : ndarray of float64, shape (n_rows, n_features)
-        Rows on the scale of the guide.
-    shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest.
-    guide : Guide
-        Released histograms.
+    scaled, shares, guide
+        As for :func:`release_stack`, of the rows to predict.
     weights : ndarray of float64, shape (n_classes + n_features,)
         As :func:`release_stack` gives them.
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from lumberjack import FeatureSchema, Guarantee, GuidedLumberjackClassifier, Ledger
 from lumberjack.accounting import calibrate_safe, zcdp
 from lumberjack.classifier import SAFE_THEOREM
-from lumberjack.forest import ForestNoise, GrownTree, PrivateForestClassifier
+from lumberjack.forest import CodedRows, ForestNoise, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide
 from lumberjack.stacking import predict_stacked
@@ -125,27 +125,16 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         return self._list_releases(schema, noise, theorems, guarantees), noise
 
     def _release_guide(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        noise: ForestNoise,
-        generator: np.random.Generator,
+        self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> Guide | None:
         if not (self.is_guided or self.is_stacked):
             return None
-        return super()._release_guide(values, labels, schema, noise, generator)
+        return super()._release_guide(rows, noise, generator)
 
-    def _get_training_rows(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        guide: Guide | None,
-    ) -> TrainingRows:
+    def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         if self.is_guided:
-            return super()._get_training_rows(values, labels, schema, guide)
-        return PrivateForestClassifier._get_training_rows(self, values, labels, schema, guide)
+            return super()._get_training_rows(rows, guide)
+        return PrivateForestClassifier._get_training_rows(self, rows, guide)
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]
@@ -154,7 +143,7 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
             return super()._to_tree_scale(values)
         return PrivateForestClassifier._to_tree_scale(self, values)
 
-    def _release_rest(
+    def _release_stack(
         self,
         rows: TrainingRows,
         guide: Guide | None,
@@ -166,7 +155,7 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
             return {"guide_": guide, "stack_weights_": None}
         if not self.is_guided:
             rows = rows._replace(values=guide.to_guide_scale(rows.values))
-        return super()._release_rest(rows, guide, grown, noise, generator)
+        return super()._release_stack(rows, guide, grown, noise, generator)
 
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
         return self._soften(super()._left_out_shares(rows, grown))
