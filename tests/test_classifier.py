@@ -22,7 +22,6 @@ from lumberjack import (
     LumberjackClassifier,
     NumericFeature,
     PrivacyLeakWarning,
-    SchemaError,
 )
 from lumberjack.accounting import calibrate_joint, calibrate_paper, calibrate_safe, zcdp
 
@@ -73,16 +72,6 @@ def test_it_learns_an_interaction_of_a_number_and_a_category(leaves, accounting)
     assert model.apply(X_test).shape == (4000, 20)
 
 
-def test_three_classes_are_learned():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(6000, 1))
-    y = np.array(["a", "b", "c"])[(3 * X[:, 0]).astype(int)]
-    model = LumberjackClassifier(
-        epsilon=4, bounds=(0, 1), classes=["a", "b", "c"], random_state=0, noise_seed=0
-    ).fit(X, y)
-    assert (model.predict(X) == y).mean() > 0.9
-
-
 def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():
     X, y = table()
     models = [forest(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 1, 3)]
@@ -97,21 +86,6 @@ def test_a_seed_sequence_may_be_used_twice():
     seeds = np.random.SeedSequence(5), np.random.SeedSequence(6)
     first, second = (forest(random_state=seeds[0], noise_seed=seeds[1]).fit(X, y) for _ in range(2))
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
-
-
-def test_splits_follow_random_state_and_noise_does_not():
-    X, y = table()
-    first, second = (
-        LumberjackClassifier(epsilon=4.0, schema=SCHEMA, random_state=1, n_estimators=3).fit(X, y)
-        for _ in range(2)
-    )
-    for a, b in zip(first.estimators_, second.estimators_, strict=True):
-        assert a.feature[0] == b.feature[0]
-        assert a.threshold[0] == b.threshold[0]
-    assert not np.array_equal(
-        np.concatenate([t.value.ravel() for t in first.estimators_]),
-        np.concatenate([t.value.ravel() for t in second.estimators_]),
-    )
 
 
 def test_the_ledger_adds_up_to_the_guarantee_under_basic_composition():
@@ -360,19 +334,12 @@ def test_the_card_speaks_before_any_fit():
         ({"schema": {}}, "schema"),
         ({"schema": None, "bounds": (1, 0)}, "bounds are reversed, lower=1.0 > upper=0.0"),
         ({"bounds": (0, 1)}, "give either schema or bounds, not both"),
-        (
-            {"schema": None, "bounds": [(0, 1), (0, 1)]},
-            "mapping of name or position to (lower, upper)",
-        ),
+        ({"schema": None, "bounds": [(0, 1), (0, 1)]}, "mapping of name or position"),
         ({"schema": None, "categories": {"taste": ["sweet"]}}, "unknown features ['taste']"),
+        ({"schema": None, "categories": [("red",)]}, "categories"),
         ({"schema": None, "classes": ["no"]}, "at least two classes"),
-        ({"schema": None, "bounds": {"y": (0, 1)}}, "bounds name unknown features ['y']"),
         ({"schema": None, "bounds": {"x": (0,)}}, "bounds of feature 'x' must be two numbers"),
-        ({"schema": None, "bounds": "ab"}, "bounds must be two numbers"),
-        (
-            {"schema": None, "bounds": {"x": (0, 1)}, "categories": {"x": [1]}},
-            "feature 'x' has both bounds and categories",
-        ),
+        ({"schema": None, "bounds": {"x": (0, 1)}, "categories": {"x": [1]}}, "both bounds and"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
@@ -388,30 +355,19 @@ def test_bad_parameters_are_refused_in_one_line(parameters, message):
     ("spoil", "message"),
     [
         (lambda X, y: (X.assign(x=np.nan), y), "feature 'x' has 50 missing or infinite"),
-        (lambda X, y: (X.assign(x=np.inf), y), "feature 'x' has 50 missing or infinite"),
         (lambda X, y: (X, np.where(y == "no", "never", y)), "not among the classes"),
-        (lambda X, y: (X.assign(extra=1), y), "unexpected columns ['extra']"),
         (lambda X, y: (X[["x"]], y), "missing columns ['colour']"),
         (lambda X, y: (X.iloc[:0], y[:0]), "0 sample(s)"),
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of rows: 50 and 49"),
     ],
 )
-def test_bad_tables_are_refused_in_one_line(spoil, message):
+def test_bad_tables_are_refused_and_leave_nothing_behind(spoil, message):
+    model = forest()
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared below
-        forest().fit(*spoil(*table(50)))
+        model.fit(*spoil(*table(50)))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_table_with_another_number_of_columns_is_refused_at_prediction():
-    X, y = table(300)
-    model = forest().fit(X, y)
-    with pytest.raises(SchemaError, match="missing columns"):
-        model.predict(X[["x"]])
-    with pytest.raises(
-        ValueError, match="X has 3 features, but LumberjackClassifier is expecting 2"
-    ):
-        model.predict(np.zeros((1, 3)))
+    assert not [name for name in vars(model) if name.endswith("_")]
 
 
 @pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")

@@ -74,17 +74,7 @@ class Guide(NamedTuple):
         return slice(first, first + int(self.n_bins[feature]) + 1)
 
     def to_guide_scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return encoded rows with category codes replaced by their positions.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n_rows, n_features)
-            Encoded rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_features), column-major
-        """
+        """Return encoded rows with category codes replaced by positions, column-major."""
         scaled = np.array(values, order="F")
         for j in np.flatnonzero(self.is_category).tolist():
             # The code of unseen categories, -1, takes the last entry.
@@ -92,13 +82,7 @@ class Guide(NamedTuple):
         return scaled
 
     def mutual_information(self) -> NDArray[np.float64]:
-        """Return the mutual information of each feature with the class under its histogram.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_features,)
-            In nats, not negative; 0 for a feature whose histogram is empty.
-        """
+        """Return each feature's mutual information with the class under its histogram, in nats."""
         information = np.zeros(len(self.first))
         for j in range(len(self.first)):
             masses = np.diff(self.cumulative[self.block(j)], axis=0)
@@ -130,12 +114,8 @@ def count_cells(
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n_rows, n_features)
-        Encoded rows. An unseen category is counted in no cell.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    schema : FeatureSchema
-        Public facts.
+    values, labels, schema
+        As for :func:`release_guide`. An unseen category is counted in no cell.
 
     Returns
     -------

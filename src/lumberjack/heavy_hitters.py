@@ -108,18 +108,7 @@ class Hierarchy:
         return self.parent.size
 
     def children(self, nodes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the children of all given nodes.
-
-        Parameters
-        ----------
-        nodes : ndarray of int
-            Nodes without repetition.
-
-        Returns
-        -------
-        ndarray of int
-            In the order of the given nodes.
-        """
+        """Return the children of all given nodes (without repetition), in the order of these."""
         starts, ends = self._first[nodes], self._first[nodes + 1]
         sizes = ends - starts
         shift = np.repeat(starts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
@@ -202,18 +191,7 @@ class GaussianSparseThreshold:
         self._generator = generator
 
     def __call__(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Answer one query for each count, each with fresh noise.
-
-        Parameters
-        ----------
-        counts : array_like
-            Number of records of each queried node.
-
-        Returns
-        -------
-        ndarray of bool
-            Of the same shape.
-        """
+        """Answer one query for the count of each node, each with fresh noise."""
         q = np.asarray(counts, dtype=np.float64)
         noisy = q + self._generator.normal(0.0, self.sigma, q.shape)
         return (q > self._floor) & (noisy > self.tau)
@@ -333,17 +311,7 @@ def mark_top_down(hierarchy: Hierarchy, check_threshold: CheckThreshold) -> NDAr
     A record is counted in up to ``hierarchy.height`` queried nodes, where Algorithm 1 needs
     ``1 + floor(log2(height))``.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree to search; it must be public.
-    check_threshold : callable
-        Given an array of nodes, answers for each whether its count passes the threshold.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_nodes,)
-        True for Heavy. With a node, all nodes above it are Heavy.
+    Parameters and result are as for :func:`mark_heavy_hitters`.
     """
     is_heavy = np.zeros(len(hierarchy), dtype=bool)
     nodes = np.array([hierarchy.root])

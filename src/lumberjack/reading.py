@@ -60,17 +60,9 @@ _is_time = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?", re.ASCII).fullmatch
 
 
 def read_entry(value: Any) -> Hashable:
-    """Return the reading of an entry.
+    """Return the reading of an entry, equal for entries that are read alike.
 
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    hashable
-        Equal for entries that are read alike; :data:`MISSING_READING` for a missing one.
+    That of a missing entry is :data:`MISSING_READING`.
     """
     if isinstance(value, np.datetime64 | np.timedelta64):
         if np.isnat(value):
@@ -109,18 +101,7 @@ def read_entry(value: Any) -> Hashable:
 
 
 def read_number(value: Any) -> float:
-    """Return the number that an entry is read as, NaN for none.
-
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    float
-        The nearest double; infinite beyond their range.
-    """
+    """Return the double nearest to what an entry is read as, infinite beyond their range; NaN for none."""
     reading = read_entry(value)
     if isinstance(reading, int):
         try:
@@ -135,18 +116,7 @@ def read_number(value: Any) -> float:
 
 
 def shown(value: Any) -> str:
-    """Spell an entry for a message.
-
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    str
-        At most 60 characters.
-    """
+    """Spell an entry for a message, in at most 60 characters."""
     is_date = isinstance(value, np.datetime64 | np.timedelta64)
     try:
         text = repr(value.item() if isinstance(value, np.generic) and not is_date else value)
@@ -188,13 +158,7 @@ class Column:
         return self._spread(self.values, None)
 
     def numbers(self) -> NDArray[np.float64]:
-        """Return the numbers that entries are read as.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows,)
-            A copy; NaN where an entry is missing or no number.
-        """
+        """Return a copy of the entries as numbers, shape (n_rows,); NaN where one is none."""
         if self.values.dtype.kind in "biuf":
             found = self.values.astype(np.float64)
         else:
@@ -240,18 +204,7 @@ class PublicList:
         return self._code_of.get(reading, MISSING if reading == MISSING_READING else UNSEEN)
 
     def codes(self, column: Column) -> NDArray[np.int64]:
-        """Return the codes of a column's entries.
-
-        Parameters
-        ----------
-        column : Column
-            Its rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_rows,)
-            Positions in the list, :data:`MISSING` or :data:`UNSEEN`.
-        """
+        """Return the codes of a column's entries, shape (n_rows,)."""
         missing = self.code(None)
         values = column.values
         if values.dtype.kind in "biu":
@@ -382,19 +335,9 @@ def read_column(values: Any) -> Column:
 
 
 def rows_apart(X: Any) -> NDArray[Any]:
-    """Return an array of rows in which entries keep their own types.
+    """Return an array of rows in which entries keep their own types: of objects, for a list.
 
     As an array of one type, a list with a single odd entry would read differently as a whole.
-
-    Parameters
-    ----------
-    X : array-like
-        Rows.
-
-    Returns
-    -------
-    ndarray
-        Of objects, for a list.
     """
     if hasattr(X, "dtype"):
         return _unmasked(np.asanyarray(X))
