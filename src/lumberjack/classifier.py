@@ -6,25 +6,24 @@ Each says which budget buys which noise and what a leaf releases. The mathematic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lumberjack.accounting import (
+    Group,
     Guarantee,
     JointNoise,
     Ledger,
     PrivacyCard,
     Release,
-    ThresholdNoise,
+    Structure,
     calibrate_joint,
-    calibrate_paper,
-    calibrate_safe,
-    get_touches_per_tree,
-    zcdp,
+    calibrate_separately,
+    get_n_queries_per_record,
 )
 from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.forest import ForestClassifier, ForestNoise, GrownTree, TrainingRows, check_real
@@ -204,62 +203,26 @@ class LumberjackClassifier(ForestClassifier):
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
-        n_trees = self.n_estimators
-        n_touches = n_trees * get_touches_per_tree(self.max_depth)
-        total = Guarantee(self.epsilon, self.delta)
-        if self.accounting == "tight" or (self.accounting, self.leaf_mechanism) == (
-            "safe",
-            "gaussian",
-        ):
-            theorem = _SAFE_THEOREM
-            calibrate_both: Callable[..., JointNoise] = calibrate_joint
-            if self.accounting == "tight":
-                theorem = _TIGHT_THEOREM
-                calibrate_both = partial(
-                    calibrate_tight,
-                    leaf_mechanism=self.leaf_mechanism,  # type: ignore[arg-type]
-                )
-            joint = calibrate_both(
-                self.epsilon,
-                self.delta,
-                structure_touches=n_touches,
-                leaf_touches=n_trees,
-                structure_share=self.structure_fraction,
-                leaf_share=1.0 - self.structure_fraction,
-            )
-            is_vote = self.leaf_mechanism == "exponential"
-            leaf_scale = joint.gumbel_scale_leaf if is_vote else joint.sigma_leaf
-            releases = (
-                _structure_release(n_touches, joint, theorem),
-                _leaf_release(self.leaf_mechanism, n_trees, leaf_scale, theorem),
-            )
-            noise = ForestNoise(joint.sigma, joint.margin, leaf_scale)
-            return Ledger(releases, self.accounting, total), noise
-        epsilon_1 = self.structure_fraction * self.epsilon
-        delta_1 = self.structure_fraction * self.delta
-        calibrate, theorem = {
-            "paper": (calibrate_paper, "Theorem 6"),
-            "safe": (calibrate_safe, _SAFE_THEOREM),
-        }[self.accounting]
-        structure = calibrate(epsilon_1, delta_1, n_touches)
-        epsilon_2, delta_2 = self.epsilon - epsilon_1, self.delta - delta_1
-        rho_per_tree = zcdp.get_rho(epsilon_2, delta_2) / n_trees
-        if self.leaf_mechanism == "exponential":
-            leaf_scale = zcdp.get_gumbel_scale(rho_per_tree)
-        else:
-            leaf_scale = zcdp.get_gaussian_sigma(rho_per_tree)
-        releases = (
-            _structure_release(n_touches, structure, theorem, Guarantee(epsilon_1, delta_1)),
-            _leaf_release(
-                self.leaf_mechanism,
-                n_trees,
-                leaf_scale,
-                "Lemma 9 and Lemma 11",
-                Guarantee(epsilon_2, delta_2),
-            ),
+        structure = _get_structure(self.n_estimators, self.max_depth, self.structure_fraction)
+        leaves = Group(
+            "leaves",
+            self.n_estimators,
+            1.0 - self.structure_fraction,
+            mechanism=self.leaf_mechanism,  # type: ignore[arg-type]
         )
-        noise = ForestNoise(structure.sigma, structure.margin, leaf_scale)
-        return Ledger(releases, self.accounting, total), noise
+        if self.accounting == "tight":
+            noise = calibrate_tight(self.epsilon, self.delta, structure, [leaves])
+            return _get_ledger(self, noise, _TIGHT_THEOREM), ForestNoise.of(noise)
+        if self.accounting == "safe" and not leaves.is_vote:
+            noise = calibrate_joint(self.epsilon, self.delta, structure, [leaves])
+            return _get_ledger(self, noise, _SAFE_THEOREM), ForestNoise.of(noise)
+        is_paper = self.accounting == "paper"
+        fraction = self.structure_fraction
+        own = Guarantee(fraction * self.epsilon, fraction * self.delta)
+        guarantees = own, Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
+        noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
+        theorem = "Theorem 6" if is_paper else _SAFE_THEOREM
+        return _get_ledger(self, noise, theorem, guarantees), ForestNoise.of(noise)
 
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
@@ -475,90 +438,29 @@ class GuidedLumberjackClassifier(ForestClassifier):
         )
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
-        n_trees = self.n_estimators
-        n_touches = n_trees * get_touches_per_tree(self.max_depth)
-        n_cells = schema.n_features if self._has_guide else 0
-        shares = np.array(
-            [
-                self.structure_share,
-                self.leaf_share,
-                self.guide_share * self._has_guide,
-                self.stack_share * self.is_stacked,
-            ]
-        )
-        shares /= shares.sum()
-        structure_share, leaf_share, guide_share, stack_share = shares.tolist()
-        structure: ThresholdNoise | JointNoise
-        if self.accounting == "separate":
-            guarantees = tuple(
-                Guarantee(share * self.epsilon, share * self.delta) if share else None
-                for share in shares.tolist()
-            )
-            structure = calibrate_safe(
-                structure_share * self.epsilon, structure_share * self.delta, n_touches
-            )
-            sigma_leaf, sigma_guide, sigma_stack = (
-                zcdp.get_gaussian_sigma(
-                    zcdp.get_rho(share * self.epsilon, share * self.delta) / touches
-                )
-                if touches
-                else np.inf
-                for share, touches in (
-                    (leaf_share, n_trees),
-                    (guide_share, n_cells),
-                    (stack_share, int(self.is_stacked)),
-                )
-            )
-            structure_theorem, theorem = _SAFE_THEOREM, "Lemma 9 and Lemma 11"
-        else:
-            calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
-            structure = joint = calibrate(
-                self.epsilon,
-                self.delta,
-                structure_touches=n_touches,
-                leaf_touches=n_trees,
-                guide_touches=n_cells,
-                stack_touches=int(self.is_stacked),
-                structure_share=structure_share,
-                leaf_share=leaf_share,
-                guide_share=guide_share,
-                stack_share=stack_share,
-            )
-            sigma_leaf, sigma_guide = joint.sigma_leaf, joint.sigma_guide
-            sigma_stack = joint.sigma_stack
-            guarantees = (None,) * 4
-            structure_theorem = theorem = self.privacy_card().source
-        releases: tuple[Release, ...] = (
-            _structure_release(
-                n_touches, structure, structure_theorem, guarantees[0], structure_share
-            ),
-            _leaf_release("gaussian", n_trees, sigma_leaf, theorem, guarantees[1], leaf_share),
-        )
+        # The last digits of sums of shares, and of the noise, depend on this order.
+        structure = _get_structure(self.n_estimators, self.max_depth, self.structure_share)
+        others = [Group("leaves", self.n_estimators, self.leaf_share)]
         if self._has_guide:
-            guide = Release(
-                name="guide",
-                mechanism="Gaussian mechanism on one class-by-value histogram per feature",
-                theorem=theorem,
-                sensitivity="one record changes one cell per feature by 1",
-                n_touches=n_cells,
-                parameters={"sigma_guide": sigma_guide, "share": guide_share},
-                guarantee=guarantees[2],
-            )
-            releases = (guide, *releases)
+            others.append(Group("guide", schema.n_features, self.guide_share, is_first=True))
         if self.is_stacked:
-            stack = Release(
-                name="stack",
-                mechanism="Gaussian mechanism on gradient and Hessian of a clipped logistic model",
-                theorem=theorem,
-                sensitivity="one record changes the scaled sums by 1 in L2 norm",
-                n_touches=1,
-                parameters={"sigma_stack": sigma_stack, "share": stack_share},
-                guarantee=guarantees[3],
-            )
-            releases = (*releases, stack)
-        noise = ForestNoise(structure.sigma, structure.margin, sigma_leaf, sigma_guide, sigma_stack)
-        total = Guarantee(self.epsilon, self.delta)
-        return Ledger(releases, self.accounting, total), noise
+            others.append(Group("stack", 1, self.stack_share))
+        shares = np.array([group.share for group in (structure, *others)])
+        shares /= shares.sum()
+        structure = replace(structure, share=float(shares[0]))
+        others = [
+            replace(group, share=share)
+            for group, share in zip(others, shares[1:].tolist(), strict=True)
+        ]
+        if self.accounting == "separate":
+            guarantees = [
+                Guarantee(share * self.epsilon, share * self.delta) for share in shares.tolist()
+            ]
+            noise = calibrate_separately(structure, others, guarantees)
+            return _get_ledger(self, noise, _SAFE_THEOREM, guarantees), ForestNoise.of(noise)
+        calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
+        noise = calibrate(self.epsilon, self.delta, structure, others)
+        return _get_ledger(self, noise, self.privacy_card().source), ForestNoise.of(noise)
 
     def _release_guide(
         self,
@@ -570,7 +472,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
     ) -> Guide | None:
         if not self._has_guide:
             return None
-        return release_guide(values, labels, schema, noise.sigma_guide, generator)
+        return release_guide(values, labels, schema, noise.scales["guide"], generator)
 
     def _get_training_rows(
         self,
@@ -623,7 +525,7 @@ class GuidedLumberjackClassifier(ForestClassifier):
                 rows.labels,
                 self._soften(total / len(grown)),
                 guide,
-                noise.sigma_stack,
+                noise.scales["stack"],
                 generator,
             )
         return {"guide_": guide, "stack_weights_": weights}
@@ -672,40 +574,50 @@ def _shared_concerns(forest: ForestClassifier) -> tuple[str, ...]:
     return tuple(concerns)
 
 
-def _structure_release(
-    n_touches: int,
-    noise: ThresholdNoise | JointNoise,
-    theorem: str,
-    guarantee: Guarantee | None = None,
-    share: float | None = None,
-) -> Release:
-    scales = {"sigma": noise.sigma, "margin": noise.margin, "tau": 1.0 + noise.margin}
-    return Release(
-        name="structure",
-        mechanism="Gaussian sparse threshold (Algorithm 2) in Algorithm 1",
-        theorem=theorem,
-        sensitivity="one record changes each of its counts by 1",
-        n_touches=n_touches,
-        parameters=scales | ({} if share is None else {"share": share}),
-        guarantee=guarantee,
-    )
+_DESCRIPTIONS = {
+    "structure": (
+        "Gaussian sparse threshold (Algorithm 2) in Algorithm 1",
+        "one record changes each of its counts by 1",
+    ),
+    "leaves": (
+        "{} mechanism on class counts",
+        "one record changes one class count of one leaf per tree by 1",
+    ),
+    "guide": (
+        "{} mechanism on one class-by-value histogram per feature",
+        "one record changes one cell per feature by 1",
+    ),
+    "stack": (
+        "{} mechanism on gradient and Hessian of a clipped logistic model",
+        "one record changes the scaled sums by 1 in L2 norm",
+    ),
+}
+"""Mechanism and sensitivity of each group that a forest can release."""
 
 
-def _leaf_release(
-    mechanism: str,
-    n_trees: int,
-    scale: float,
+def _get_structure(n_trees: int, max_depth: int, share: float) -> Structure:
+    return Structure("structure", n_trees * get_n_queries_per_record(max_depth), share)
+
+
+def _get_ledger(
+    forest: ForestClassifier,
+    noise: JointNoise,
     theorem: str,
-    guarantee: Guarantee | None = None,
-    share: float | None = None,
-) -> Release:
-    name = "gumbel_scale" if mechanism == "exponential" else "sigma_leaf"
-    return Release(
-        name="leaves",
-        mechanism=f"{mechanism} mechanism on class counts",
-        theorem=theorem,
-        sensitivity="one record changes one class count of one leaf per tree by 1",
-        n_touches=n_trees,
-        parameters={name: scale} | ({} if share is None else {"share": share}),
-        guarantee=guarantee,
-    )
+    guarantees: Sequence[Guarantee] | None = None,
+) -> Ledger:
+    """Return the ledger of a forest's releases, in their order.
+
+    Where groups have guarantees of their own, the theorem is that of the structure.
+    """
+    groups = (noise.structure, *noise.others)
+    owns: Sequence[Guarantee | None] = guarantees or (None,) * len(groups)
+    releases = []
+    for group, own in zip(groups, owns, strict=True):
+        mechanism, sensitivity = _DESCRIPTIONS[group.name]
+        is_covered = own is None or group is noise.structure
+        source = theorem if is_covered else "Lemma 9 and Lemma 11"
+        mechanism = mechanism.format(group.mechanism)
+        releases.append(Release(group, mechanism, source, sensitivity, own))
+    releases.sort(key=lambda release: not release.group.is_first)
+    total = Guarantee(forest.epsilon, forest.delta)
+    return Ledger(tuple(releases), forest.accounting, total)

@@ -23,7 +23,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lumberjack.accounting import Ledger
+from lumberjack.accounting import JointNoise, Ledger
 from lumberjack.growth import NO_GUIDE, grow_tree
 from lumberjack.guide import Guide
 from lumberjack.reading import (
@@ -80,13 +80,17 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
 
 @dataclass(frozen=True, slots=True)
 class ForestNoise:
-    """Noise scales of all releases of a forest, in records."""
+    """Noise of all releases of a forest, in records: scales of the other groups by their name."""
 
     sigma: float
     margin: float
-    leaf_scale: float
-    sigma_guide: float = math.inf
-    sigma_stack: float = math.inf
+    scales: Mapping[str, float]
+
+    @classmethod
+    def of(cls, noise: JointNoise) -> Self:
+        """Return what growing and releasing needs of calibrated groups."""
+        scales = {group.name: group.scale for group in noise.others if group.scale is not None}
+        return cls(noise.structure.sigma, noise.structure.margin, scales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +385,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         )
         is_leaf = left < 0
         released = np.zeros(counts.shape)
-        released[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
+        released[is_leaf] = self._release_leaves(counts[is_leaf], noise.scales["leaves"], generator)
         scores = np.zeros(counts.shape)
         scores[is_leaf] = self._score_leaves(released[is_leaf])
         return GrownTree(ReleasedTree(feature, cut, left, scores), released, leaf_of_row)
