@@ -23,7 +23,14 @@ from lumberjack import (
     NumericFeature,
     PrivacyLeakWarning,
 )
-from lumberjack.accounting import calibrate_joint, calibrate_paper, calibrate_safe, zcdp
+from lumberjack.accounting import (
+    Group,
+    Structure,
+    calibrate_joint,
+    calibrate_paper,
+    calibrate_safe,
+    zcdp,
+)
 
 SCHEMA = FeatureSchema(
     (NumericFeature("x", 0, 1), CategoricalFeature("colour", ("red", "green", "blue"))),
@@ -96,9 +103,9 @@ def test_the_ledger_adds_up_to_the_guarantee_under_basic_composition():
     assert structure.guarantee.delta + labels.guarantee.delta == pytest.approx(1e-5)
     # 10 trees of 100 levels: 10 * (1 + floor(log2 100)) = 70 touches.
     noise = calibrate_paper(1.5, 0.75e-5, 70)
-    assert structure.n_touches == 70
+    assert structure.n_queries_per_record == 70
     assert structure.parameters == {
-        "sigma": noise.sigma, "margin": noise.margin, "tau": 1 + noise.margin,
+        "sigma": noise.sigma, "margin": noise.margin, "tau": 1 + noise.margin, "share": 0.75,
     }  # fmt: skip
     rho = zcdp.get_rho(0.5, 0.25e-5) / 10
     assert labels.parameters["gumbel_scale"] == pytest.approx((8 * rho) ** -0.5)
@@ -111,27 +118,20 @@ def test_safe_accounting_uses_the_safe_calibrations():
     labels = forest(epsilon=2.0).fit(X, y).ledger_
     assert labels.releases[0].parameters["sigma"] == calibrate_safe(1.5, 0.75e-6, 70).sigma
     counts = forest(epsilon=2.0, leaves="noisy_counts").fit(X, y).ledger_
-    joint = calibrate_joint(
-        2.0, 1e-6, structure_touches=70, leaf_touches=10, structure_share=0.75, leaf_share=0.25
-    )
-    assert counts.releases[0].parameters["sigma"] == joint.sigma
-    assert counts.releases[1].parameters["sigma_leaf"] == joint.sigma_leaf
+    trees, leaves = Structure("structure", 70, 0.75), Group("leaves", 10, 0.25)
+    joint = calibrate_joint(2.0, 1e-6, trees, [leaves])
+    assert [release.group for release in counts.releases] == [joint.structure, *joint.others]
 
 
 @pytest.mark.parametrize("leaves", ["labels", "noisy_counts"])
 def test_tight_accounting_saves_a_fifth_of_the_paper_s_noise(leaves):
     X, y = table(500)
-    noise = {
-        accounting: {
-            key: value
-            for release in forest(accounting=accounting, leaves=leaves).fit(X, y).ledger_.releases
-            for key, value in release.parameters.items()
-        }
+    paper, tight = (
+        forest(accounting=accounting, leaves=leaves).fit(X, y).ledger_.releases
         for accounting in ("paper", "tight")
-    }
-    assert set(noise["paper"]) == set(noise["tight"])
-    for scale in noise["paper"]:
-        assert noise["tight"][scale] < 0.8 * noise["paper"][scale]
+    )
+    for theirs, ours in zip(paper, tight, strict=True):
+        assert ours.group.scale < 0.8 * theirs.group.scale
 
 
 def test_leaf_labels_have_the_law_of_the_exponential_mechanism():

@@ -12,7 +12,7 @@ from lumberjack import (
     GuidedLumberjackClassifier,
     NumericFeature,
 )
-from lumberjack.accounting import calibrate_joint
+from lumberjack.accounting import Group, Structure, calibrate_joint
 from lumberjack.guide import NO_GUIDE
 from lumberjack.keyed_draws import keyed_bits
 from lumberjack.splits import (
@@ -100,30 +100,28 @@ def test_three_classes_are_learned():
 def test_the_ledger_lists_four_releases_with_the_noise_of_the_joint_calibration():
     X, y = table(300)
     model = forest(max_depth=100).fit(X, y)
-    expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8, guide_touches=3, stack_touches=1,
-        structure_share=0.45, leaf_share=0.22, guide_share=0.28, stack_share=0.05,
-    )  # fmt: skip
-    guide, structure, leaves, stack = model.ledger_.releases
-    assert [release.n_touches for release in model.ledger_.releases] == [3, 56, 8, 1]
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
-    assert guide.parameters["sigma_guide"] == pytest.approx(expected.sigma_guide)
-    assert stack.parameters["sigma_stack"] == pytest.approx(expected.sigma_stack)
-    shares = [release.parameters["share"] for release in model.ledger_.releases]
-    assert shares == pytest.approx([0.28, 0.45, 0.22, 0.05])
+    trees, others = Structure("structure", 8 * 7, 0.45), [
+        Group("leaves", 8, 0.22),
+        Group("guide", 3, 0.28, is_first=True),
+        Group("stack", 1, 0.05),
+    ]  # fmt: skip
+    expected = calibrate_joint(2.0, 1e-6, trees, others)
+    found = [release.group for release in model.ledger_.releases]
+    assert [group.name for group in found] == ["guide", "structure", "leaves", "stack"]
+    for group in found:
+        assert group.scale == pytest.approx(expected[group.name].scale)
+        assert (group.count, group.is_first) == (expected[group.name].count, group.name == "guide")
 
 
 def test_without_guide_and_stack_their_shares_go_to_the_others():
     X, y = table(300)
     model = ablated(is_guided=False, is_stacked=False, max_depth=100).fit(X, y)
-    expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8,
-        structure_share=0.45 / 0.67, leaf_share=0.22 / 0.67,
-    )  # fmt: skip
-    structure, leaves = model.ledger_.releases
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
+    given = ablated(
+        is_guided=False, is_stacked=False, max_depth=100,
+        budget={"structure": 0.45 / 0.67, "leaves": 0.22 / 0.67},
+    ).fit(X, y)  # fmt: skip
+    for first, second in zip(model.ledger_.releases, given.ledger_.releases, strict=True):
+        assert first.group.scale == pytest.approx(second.group.scale)
 
 
 def test_separate_guarantees_add_up():
@@ -137,16 +135,12 @@ def test_separate_guarantees_add_up():
 @pytest.mark.slow
 def test_tight_accounting_needs_less_noise_than_safe():
     X, y = table(300)
-    noise = {
-        name: {
-            key: value
-            for release in forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
-            for key, value in release.parameters.items()
-        }
+    safe, tight = (
+        forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
         for name in ("safe", "tight")
-    }
-    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
-        assert 0.8 < noise["tight"][scale] / noise["safe"][scale] < 0.95
+    )
+    for theirs, ours in zip(safe, tight, strict=True):
+        assert 0.8 < ours.group.scale / theirs.group.scale < 0.95
 
 
 def test_the_fitted_forest_keeps_what_was_released_and_no_rows_at_any_number_of_threads():

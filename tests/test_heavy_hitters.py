@@ -368,23 +368,23 @@ def test_the_result_says_what_was_spent():
     )
     assert found.is_heavy.all()
     assert found.heavy_nodes.tolist() == list(range(127))
-    assert found.n_touches == 3  # 1 + floor(log2 7)
+    assert found.n_queries_per_record == 3  # 1 + floor(log2 7)
     assert found.noise == calibrate_safe(1.0, 1e-6, 3)
     assert found.threshold == 1 + found.noise.margin
     assert (found.guarantee.epsilon, found.guarantee.delta) == (1.0, 1e-6)
     assert found.ledger.total == found.guarantee
     assert found.ledger.accounting == "safe"
     release = found.ledger.releases[0]
-    assert release.n_touches == 3
+    assert release.n_queries_per_record == 3
     assert get_delta_safe(1.0, 3, release.parameters["sigma"], release.parameters["margin"]) <= 1e-6
     by_paper = find_heavy_hitters(
         parent, counts, epsilon=1.0, delta=1e-6, accounting="paper", method="top_down"
     )
-    assert by_paper.n_touches == 7
+    assert by_paper.n_queries_per_record == 7
     assert by_paper.noise == calibrate_paper(1.0, 1e-6, 7)
     # A public height above that of the listed nodes is paid for.
     taller = find_heavy_hitters(chain(3), [50, 40, 30], epsilon=8.0, delta=1e-6, height=1000)
-    assert taller.n_touches == 10
+    assert taller.n_queries_per_record == 10
 
 
 def test_the_same_generator_gives_the_same_answer_and_fresh_entropy_does_not():

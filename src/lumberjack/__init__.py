@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lumberjack.accounting.guarantee import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
+from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
 if TYPE_CHECKING:

@@ -6,35 +6,29 @@ The mathematics of privacy is in :mod:`lumberjack.accounting`, what the forests 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lumberjack.accounting import (
+    Group,
     Guarantee,
-    JointNoise,
     Ledger,
     PrivacyCard,
-    Release,
-    ThresholdNoise,
+    Structure,
     calibrate_joint,
-    calibrate_paper,
-    calibrate_safe,
-    get_touches_per_tree,
-    zcdp,
+    calibrate_separately,
+    get_n_queries_per_record,
 )
 from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.forest import ForestNoise, PrivateForestClassifier
+from lumberjack.forest import PrivateForestClassifier
 from lumberjack.leaves import class_shares, release_counts, release_labels
+from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
 from lumberjack.schema import FeatureSchema
-
-SAFE_THEOREM = "adaptive Gaussian composition and a union bound over empty queries"
-TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, rounded up"
 
 
 class LumberjackClassifier(PrivateForestClassifier):
@@ -139,14 +133,14 @@ class LumberjackClassifier(PrivateForestClassifier):
         n_estimators: int = 30,
         max_depth: int = 100,
         structure_share: float = 0.75,
-        leaves: str = "labels",
-        accounting: str = "safe",
+        leaves: Literal["labels", "noisy_counts"] = "labels",
+        accounting: Literal["safe", "paper", "tight"] = "safe",
         schema: FeatureSchema | None = None,
         bounds: Any = None,
         categories: Mapping[Any, Any] | None = None,
         classes: ArrayLike | None = None,
-        missing: str = "raise",
-        unknown_labels: str = "raise",
+        missing: Literal["raise", "fill"] = "raise",
+        unknown_labels: Literal["raise", "drop"] = "raise",
         random_state: Any = None,
         noise_seed: Any = None,
         n_jobs: int | None = None,
@@ -191,62 +185,29 @@ class LumberjackClassifier(PrivateForestClassifier):
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
-        n_trees = self.n_estimators
-        n_touches = n_trees * get_touches_per_tree(self.max_depth)
+        count = self.n_estimators * get_n_queries_per_record(self.max_depth)
+        share = self.structure_share
+        structure = Structure("structure", count, share)
+        is_vote = self.leaves == "labels"
+        mechanism: Literal["gaussian", "exponential"] = "exponential" if is_vote else "gaussian"
+        leaves = Group("leaves", self.n_estimators, 1.0 - share, mechanism=mechanism)
         total = Guarantee(self.epsilon, self.delta)
-        if self.accounting == "tight" or (self.accounting, self.leaves) == (
-            "safe",
-            "noisy_counts",
-        ):
-            theorem = SAFE_THEOREM
-            calibrate_both: Callable[..., JointNoise] = calibrate_joint
-            if self.accounting == "tight":
-                theorem = TIGHT_THEOREM
-                calibrate_both = partial(
-                    calibrate_tight,
-                    leaf_mechanism="exponential" if self.leaves == "labels" else "gaussian",
-                )
-            joint = calibrate_both(
-                self.epsilon,
-                self.delta,
-                structure_touches=n_touches,
-                leaf_touches=n_trees,
-                structure_share=self.structure_share,
-                leaf_share=1.0 - self.structure_share,
-            )
-            is_vote = self.leaves == "labels"
-            leaf_scale = joint.gumbel_scale_leaf if is_vote else joint.sigma_leaf
-            releases = (
-                structure_release(n_touches, joint, theorem),
-                leaf_release(self.leaves, n_trees, leaf_scale, theorem),
-            )
-            noise = ForestNoise(joint.sigma, joint.margin, leaf_scale)
-            return Ledger(releases, self.accounting, total), noise
-        epsilon_1 = self.structure_share * self.epsilon
-        delta_1 = self.structure_share * self.delta
-        calibrate, theorem = {
-            "paper": (calibrate_paper, "Theorem 6"),
-            "safe": (calibrate_safe, SAFE_THEOREM),
-        }[self.accounting]
-        structure = calibrate(epsilon_1, delta_1, n_touches)
-        epsilon_2, delta_2 = self.epsilon - epsilon_1, self.delta - delta_1
-        rho_per_tree = zcdp.get_rho(epsilon_2, delta_2) / n_trees
-        if self.leaves == "labels":
-            leaf_scale = zcdp.get_gumbel_scale(rho_per_tree)
+        guarantees = None
+        theorem = SAFE_THEOREM
+        if self.accounting == "tight":
+            noise = calibrate_tight(self.epsilon, self.delta, structure, [leaves])
+            theorem = TIGHT_THEOREM
+        elif self.accounting == "safe" and not is_vote:
+            noise = calibrate_joint(self.epsilon, self.delta, structure, [leaves])
         else:
-            leaf_scale = zcdp.get_gaussian_sigma(rho_per_tree)
-        releases = (
-            structure_release(n_touches, structure, theorem, Guarantee(epsilon_1, delta_1)),
-            leaf_release(
-                self.leaves,
-                n_trees,
-                leaf_scale,
-                "Lemma 9 and Lemma 11",
-                Guarantee(epsilon_2, delta_2),
-            ),
-        )
-        noise = ForestNoise(structure.sigma, structure.margin, leaf_scale)
-        return Ledger(releases, self.accounting, total), noise
+            is_paper = self.accounting == "paper"
+            own = Guarantee(share * self.epsilon, share * self.delta)
+            rest = Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
+            guarantees = (own, rest)
+            noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
+            theorem = "Theorem 6" if is_paper else SAFE_THEOREM
+        ledger = list_releases(noise, theorem, self.accounting, total, guarantees)
+        return ledger, ForestNoise.of(noise)
 
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
@@ -257,47 +218,3 @@ class LumberjackClassifier(PrivateForestClassifier):
 
     def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         return released if self.leaves == "labels" else class_shares(released)
-
-
-def structure_release(
-    n_touches: int,
-    noise: ThresholdNoise | JointNoise | ForestNoise,
-    theorem: str,
-    guarantee: Guarantee | None = None,
-    share: float | None = None,
-) -> Release:
-    """Describe the threshold queries that decide the shape of the trees."""
-    scales = {"sigma": noise.sigma, "margin": noise.margin, "tau": 1.0 + noise.margin}
-    return Release(
-        name="structure",
-        mechanism="Gaussian sparse threshold (Algorithm 2) in Algorithm 1",
-        theorem=theorem,
-        sensitivity="one record changes each of its counts by 1",
-        n_touches=n_touches,
-        parameters=scales | ({} if share is None else {"share": share}),
-        guarantee=guarantee,
-    )
-
-
-def leaf_release(
-    leaves: str,
-    n_trees: int,
-    scale: float,
-    theorem: str,
-    guarantee: Guarantee | None = None,
-    share: float | None = None,
-) -> Release:
-    """Describe what the leaves release of their class counts."""
-    name, mechanism = {
-        "labels": ("gumbel_scale", "exponential"),
-        "noisy_counts": ("sigma_leaf", "Gaussian"),
-    }[leaves]
-    return Release(
-        name="leaves",
-        mechanism=f"{mechanism} mechanism on class counts",
-        theorem=theorem,
-        sensitivity="one record changes one class count of one leaf per tree by 1",
-        n_touches=n_trees,
-        parameters={name: scale} | ({} if share is None else {"share": share}),
-        guarantee=guarantee,
-    )

@@ -6,11 +6,10 @@ Which budget buys which noise, and what a leaf says, is decided by the estimator
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -33,6 +32,7 @@ from lumberjack.public_facts import (
     resolve_schema,
 )
 from lumberjack.reading import is_frame, read_column, read_entry, read_table, rows_apart, shown
+from lumberjack.releases import ForestNoise
 from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, SchemaError
 from lumberjack.seeds import seed_sequence
 from lumberjack.splits import PublicFacts, SplitRule
@@ -45,17 +45,6 @@ class DataOutsideSchemaWarning(UserWarning):
 
 FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForestNoise:
-    """Noise scales of all releases of a forest, in records."""
-
-    sigma: float
-    margin: float
-    leaf_scale: float
-    sigma_guide: float = math.inf
-    sigma_stack: float = math.inf
 
 
 class CodedRows(NamedTuple):
@@ -180,7 +169,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         coded = self._read_training_rows(X, y)
         ledger, noise = self._calibrate(coded.schema)
-        caveats = list(coded.caveats)
+        caveats = [*coded.caveats]
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
@@ -205,7 +194,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(coded.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
+        self.ledger_ = replace(ledger, caveats=tuple(caveats))
         self.guarantee_ = self.ledger_.total
         self.classes_ = classes_as_array(coded.schema.classes)
         return self
@@ -313,7 +302,9 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         grown = grow_tree(rows, search, tree_key, generator)
         is_leaf = grown.children_left < 0
         released = np.zeros(grown.counts.shape)
-        released[is_leaf] = self._release_leaves(grown.counts[is_leaf], noise.leaf_scale, generator)
+        released[is_leaf] = self._release_leaves(
+            grown.counts[is_leaf], noise.scales["leaves"], generator
+        )
         value = np.zeros(grown.counts.shape)
         value[is_leaf] = self._score_leaves(released[is_leaf])
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)

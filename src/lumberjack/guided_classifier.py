@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,19 +16,20 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import (
+    Group,
     Guarantee,
     Ledger,
     PrivacyCard,
-    Release,
+    Structure,
     calibrate_joint,
-    get_touches_per_tree,
+    get_n_queries_per_record,
 )
 from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.classifier import SAFE_THEOREM, TIGHT_THEOREM, leaf_release, structure_release
-from lumberjack.forest import CodedRows, ForestNoise, GrownTree, PrivateForestClassifier
+from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts
+from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import predict_stacked, release_stack
@@ -106,13 +107,13 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         n_estimators: int = 20,
         max_depth: int = 63,
         budget: Mapping[str, float] | None = None,
-        accounting: str = "tight",
+        accounting: Literal["tight", "safe"] = "tight",
         schema: FeatureSchema | None = None,
         bounds: Any = None,
         categories: Mapping[Any, Any] | None = None,
         classes: ArrayLike | None = None,
-        missing: str = "raise",
-        unknown_labels: str = "raise",
+        missing: Literal["raise", "fill"] = "raise",
+        unknown_labels: Literal["raise", "drop"] = "raise",
         random_state: Any = None,
         noise_seed: Any = None,
         n_jobs: int | None = None,
@@ -164,8 +165,9 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         return TIGHT_THEOREM if self.accounting == "tight" else SAFE_THEOREM
 
     def _group_names(self) -> tuple[str, ...]:
-        """Return the groups of queries that are asked."""
-        return tuple(PUBLISHED_BUDGET)
+        """Return the groups of queries that are asked, the structure first."""
+        # The last digits of sums of shares, and of the noise, depend on this order.
+        return ("structure", "leaves", "guide", "stack")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -184,101 +186,37 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
             shares = " + ".join(map(str, self.budget.values()))
             raise ValueError(f"the shares of the budget must add up to 1, got {shares}.")
 
-    def _shares(self) -> dict[str, float]:
-        """Return each group's share; they add up to 1, and what is not asked has 0."""
+    def _get_groups(self, schema: FeatureSchema) -> tuple[Structure, list[Group]]:
+        """Return the groups that are asked, with shares that add up to 1."""
         budget = PUBLISHED_BUDGET if self.budget is None else self.budget
-        names = ("structure", "leaves", "guide", "stack")
-        asked = self._group_names()
-        shares = np.array([budget[name] if name in asked else 0.0 for name in names])
-        shares /= shares.sum()
-        return dict(zip(names, shares.tolist(), strict=True))
-
-    def _touches(self, schema: FeatureSchema) -> dict[str, int]:
-        """Return how many queries of each group count one record."""
-        touches = {
-            "structure": self.n_estimators * get_touches_per_tree(self.max_depth),
+        counts = {
+            "structure": self.n_estimators * get_n_queries_per_record(self.max_depth),
             "leaves": self.n_estimators,
             "guide": schema.n_features,
             "stack": 1,
         }
-        asked = self._group_names()
-        return {name: count if name in asked else 0 for name, count in touches.items()}
+        names = self._group_names()
+        shares = np.array([budget[name] for name in names])
+        own, *rest = (shares / shares.sum()).tolist()
+        others = [
+            Group(name, counts[name], share, is_first=name == "guide")
+            for name, share in zip(names[1:], rest, strict=True)
+        ]
+        return Structure("structure", counts["structure"], own), others
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
-        touches, shares = self._touches(schema), self._shares()
         calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
-        joint = calibrate(
-            self.epsilon,
-            self.delta,
-            structure_touches=touches["structure"],
-            leaf_touches=touches["leaves"],
-            guide_touches=touches["guide"],
-            stack_touches=touches["stack"],
-            structure_share=shares["structure"],
-            leaf_share=shares["leaves"],
-            guide_share=shares["guide"],
-            stack_share=shares["stack"],
-        )
-        noise = ForestNoise(
-            joint.sigma, joint.margin, joint.sigma_leaf, joint.sigma_guide, joint.sigma_stack
-        )
-        theorem = dict.fromkeys(touches, self._theorem())
-        return self._list_releases(schema, noise, theorem, {}), noise
-
-    def _list_releases(
-        self,
-        schema: FeatureSchema,
-        noise: ForestNoise,
-        theorems: Mapping[str, str],
-        guarantees: Mapping[str, Guarantee],
-    ) -> Ledger:
-        touches, shares = self._touches(schema), self._shares()
-        releases = {
-            "guide": Release(
-                name="guide",
-                mechanism="Gaussian mechanism on one class-by-value histogram per feature",
-                theorem=theorems["guide"],
-                sensitivity="one record changes one cell per feature by 1",
-                n_touches=touches["guide"],
-                parameters={"sigma_guide": noise.sigma_guide, "share": shares["guide"]},
-                guarantee=guarantees.get("guide"),
-            ),
-            "structure": structure_release(
-                touches["structure"],
-                noise,
-                theorems["structure"],
-                guarantees.get("structure"),
-                shares["structure"],
-            ),
-            "leaves": leaf_release(
-                "noisy_counts",
-                touches["leaves"],
-                noise.leaf_scale,
-                theorems["leaves"],
-                guarantees.get("leaves"),
-                shares["leaves"],
-            ),
-            "stack": Release(
-                name="stack",
-                mechanism="Gaussian mechanism on gradient and Hessian of a clipped logistic model",
-                theorem=theorems["stack"],
-                sensitivity="one record changes the scaled sums by 1 in L2 norm",
-                n_touches=touches["stack"],
-                parameters={"sigma_stack": noise.sigma_stack, "share": shares["stack"]},
-                guarantee=guarantees.get("stack"),
-            ),
-        }
-        asked = self._group_names()
-        return Ledger(
-            tuple(release for name, release in releases.items() if name in asked),
-            self.accounting,
-            Guarantee(self.epsilon, self.delta),
-        )
+        noise = calibrate(self.epsilon, self.delta, *self._get_groups(schema))
+        total = Guarantee(self.epsilon, self.delta)
+        ledger = list_releases(noise, self._theorem(), self.accounting, total)
+        return ledger, ForestNoise.of(noise)
 
     def _release_guide(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> Guide | None:
-        return release_guide(rows.values, rows.labels, rows.schema, noise.sigma_guide, generator)
+        return release_guide(
+            rows.values, rows.labels, rows.schema, noise.scales["guide"], generator
+        )
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         assert guide is not None
@@ -299,7 +237,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
         weights = release_stack(
-            rows.values, rows.labels, shares, guide, noise.sigma_stack, generator
+            rows.values, rows.labels, shares, guide, noise.scales["stack"], generator
         )
         return {"guide_": guide, "stack_weights_": weights}
 

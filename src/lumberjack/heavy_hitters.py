@@ -11,7 +11,6 @@ number of threshold queries in which one record can be counted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -23,11 +22,12 @@ from lumberjack.accounting import (
     Guarantee,
     Ledger,
     Release,
+    Structure,
     ThresholdNoise,
     calibrate_paper,
     calibrate_safe,
-    calibrate_two_sided,
-    get_touches_per_tree,
+    get_error_bound,
+    get_n_queries_per_record,
 )
 from lumberjack.accounting.checks import check_count, check_non_negative, check_positive
 
@@ -334,7 +334,7 @@ class HeavyHitters:
         Standard deviation and margin of the threshold queries.
     threshold : float
         What noisy counts were compared with.
-    n_touches : int
+    n_queries_per_record : int
         Number of threshold queries in which one record can be counted.
     guarantee : Guarantee
         What ``is_heavy`` satisfies.
@@ -347,7 +347,7 @@ class HeavyHitters:
     is_heavy: NDArray[np.bool_]
     noise: ThresholdNoise
     threshold: float
-    n_touches: int
+    n_queries_per_record: int
     guarantee: Guarantee
     ledger: Ledger
     mechanism: Literal["sparse", "two_sided"]
@@ -372,10 +372,12 @@ class HeavyHitters:
         float
             In records. The two-sided query never errs by more than ``1 + margin``.
         """
-        n_queries = check_count("n_records", n_records) * self.n_touches
-        if not 0 < check_positive("beta", beta) < 1:
-            raise ValueError(f"beta must lie strictly between 0 and 1, got {beta:g}.")
-        bound = self.noise.sigma * math.sqrt(2 * math.log(2 * n_queries / beta))
+        bound = get_error_bound(
+            self.noise.sigma,
+            beta=beta,
+            n_records=n_records,
+            n_queries_per_record=self.n_queries_per_record,
+        )
         return min(bound, 1 + self.noise.margin) if self.mechanism == "two_sided" else bound
 
 
@@ -452,10 +454,10 @@ def find_heavy_hitters(
     hierarchy = Hierarchy(parent)
     whole_counts = hierarchy.check_counts(counts)
     height = _check_height(hierarchy, height)
-    m = get_touches_per_tree(height) if method == "binary_search" else height
+    m = get_n_queries_per_record(height) if method == "binary_search" else height
 
     if mechanism == "two_sided":
-        noise, theorem = calibrate_two_sided(epsilon, delta, m), "Lemma 16"
+        noise, theorem = calibrate_safe(epsilon, delta, m), "Lemma 16"
     elif accounting == "paper":
         noise, theorem = calibrate_paper(epsilon, delta, m), "Theorem 6"
     else:
@@ -483,7 +485,7 @@ def find_heavy_hitters(
 
     guarantee = Guarantee(epsilon, delta)
     release = Release(
-        name="heavy hitters",
+        Structure("heavy hitters", m, scale=noise.sigma, margin=noise.margin),
         mechanism=(
             "two-sided Gaussian sparse threshold"
             if mechanism == "two_sided"
@@ -491,15 +493,13 @@ def find_heavy_hitters(
         ),
         theorem=theorem,
         sensitivity="1 in each query that counts the record",
-        n_touches=m,
-        parameters={"sigma": noise.sigma, "margin": noise.margin, "threshold": tau},
         guarantee=guarantee,
     )
     return HeavyHitters(
         is_heavy=is_heavy,
         noise=noise,
         threshold=tau,
-        n_touches=m,
+        n_queries_per_record=m,
         guarantee=guarantee,
         ledger=Ledger(releases=(release,), accounting=accounting, total=guarantee),
         mechanism=mechanism,

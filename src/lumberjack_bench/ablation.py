@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from lumberjack import FeatureSchema, Guarantee, GuidedLumberjackClassifier, Ledger
-from lumberjack.accounting import calibrate_safe, zcdp
-from lumberjack.classifier import SAFE_THEOREM
-from lumberjack.forest import CodedRows, ForestNoise, GrownTree, PrivateForestClassifier
+from lumberjack.accounting import calibrate_separately
+from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide
+from lumberjack.releases import SAFE_THEOREM, ForestNoise, list_releases
 from lumberjack.stacking import predict_stacked
 
 
@@ -58,7 +58,7 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         n_estimators: int = 20,
         max_depth: int = 63,
         budget: Mapping[str, float] | None = None,
-        accounting: str = "tight",
+        accounting: Any = "tight",
         vote: str = "soft",
         is_guided: bool = True,
         is_stacked: bool = True,
@@ -91,38 +91,19 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         return f"{SAFE_THEOREM} for the structure, Lemma 9 for the other groups, Lemma 10"
 
     def _group_names(self) -> tuple[str, ...]:
-        has_guide = self.is_guided or self.is_stacked
-        return (
-            "structure",
-            *(("guide",) if has_guide else ()),
-            "leaves",
-            *(("stack",) if self.is_stacked else ()),
-        )
+        is_asked = {"guide": self.is_guided or self.is_stacked, "stack": self.is_stacked}
+        return tuple(name for name in super()._group_names() if is_asked.get(name, True))
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         if self.accounting != "separate":
             return super()._calibrate(schema)
-        touches, names = self._touches(schema), self._group_names()
-        guarantees = {
-            name: Guarantee(share * self.epsilon, share * self.delta)
-            for name, share in self._shares().items()
-            if name in names
-        }
-        own = guarantees["structure"]
-        structure = calibrate_safe(own.epsilon, own.delta, touches["structure"])
-        sigma = {
-            name: zcdp.get_gaussian_sigma(zcdp.get_rho(own.epsilon, own.delta) / touches[name])
-            for name, own in guarantees.items()
-        }
-        noise = ForestNoise(
-            structure.sigma,
-            structure.margin,
-            sigma["leaves"],
-            sigma.get("guide", np.inf),
-            sigma.get("stack", np.inf),
-        )
-        theorems = dict.fromkeys(touches, "Lemma 9 and Lemma 11") | {"structure": SAFE_THEOREM}
-        return self._list_releases(schema, noise, theorems, guarantees), noise
+        structure, others = self._get_groups(schema)
+        shares = [group.share or 0.0 for group in (structure, *others)]
+        guarantees = [Guarantee(share * self.epsilon, share * self.delta) for share in shares]
+        noise = calibrate_separately(structure, others, guarantees)
+        total = Guarantee(self.epsilon, self.delta)
+        ledger = list_releases(noise, SAFE_THEOREM, "separate", total, guarantees)
+        return ledger, ForestNoise.of(noise)
 
     def _release_guide(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator

@@ -5,13 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from lumberjack.accounting import get_error_bound
 from lumberjack_bench.figures.heavy_hitters_error import (
-    BETA,
     METHODS,
     chains,
     draw_errors,
-    error_bound,
     error_of,
     measure,
     measure_all,
@@ -38,12 +35,6 @@ def test_the_error_is_the_distance_of_the_worst_misjudged_count():
     assert error_of(np.array([True, False, False, True]), counts, 50.0) == 20.0
     assert error_of(np.array([True, False, False, False]), counts, 50.0) == 10.0
     assert error_of(np.array([True, True, False, False]), counts, 50.0) == 0.0
-
-
-@pytest.mark.parametrize(("height", "n_touches"), [(10, 4), (100, 7), (10_000, 14)])
-def test_the_bound_is_lemma_5(height, n_touches):
-    expected = get_error_bound(12.0, beta=BETA, n_records=5000, height=height)
-    assert error_bound(12.0, 5000, n_touches) == pytest.approx(expected, rel=1e-12)
 
 
 def test_errors_stay_within_the_bound(measurements):

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from numpy.typing import NDArray
 
-from lumberjack.accounting import ThresholdNoise, calibrate_safe, get_touches_per_tree
+from lumberjack.accounting import ThresholdNoise, calibrate_safe, get_n_queries_per_record
 from lumberjack.heavy_hitters import GaussianSparseThreshold, Hierarchy, mark_heavy_hitters
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import power_of_ten
@@ -76,7 +76,7 @@ def make(request: Request) -> list[Path]:
         PDF and PNG.
     """
     hierarchy, counts = binary_tree(LEAF_COUNTS)
-    noise = calibrate_safe(EPSILON, DELTA, get_touches_per_tree(hierarchy.height))
+    noise = calibrate_safe(EPSILON, DELTA, get_n_queries_per_record(hierarchy.height))
     steps = record_search(hierarchy, counts, noise, np.random.default_rng(SEED))
     with style.our_look():
         return style.save(draw_steps(hierarchy, counts, noise, steps), request.out, "figure2")
@@ -238,7 +238,7 @@ def draw_steps(
     )
     _draw_release(axes, hierarchy, positions, final)
     _draw_levels(axes, hierarchy)
-    touches = get_touches_per_tree(hierarchy.height)
+    touches = get_n_queries_per_record(hierarchy.height)
     figure.text(
         0.012,
         0.06 / total[1],

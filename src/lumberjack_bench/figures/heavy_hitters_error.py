@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from lumberjack.accounting import calibrate_safe, get_touches_per_tree
+from lumberjack.accounting import calibrate_safe, get_error_bound, get_n_queries_per_record
 from lumberjack.heavy_hitters import (
     GaussianSparseThreshold,
     Hierarchy,
@@ -160,12 +160,13 @@ def measure(
     -------
     Measurement
     """
-    n_touches = get_touches_per_tree(height) if method == "binary_search" else height
+    n_touches = get_n_queries_per_record(height) if method == "binary_search" else height
     noise = calibrate_safe(EPSILON, DELTA, n_touches)
+    bound = partial(get_error_bound, noise.sigma, beta=BETA, n_queries_per_record=n_touches)
     # The bound depends on the number of records, which depends on how far the counts are spread;
     # the logarithm makes a guess of the former good enough for the latter.
     guess = N_CHAINS * noise.threshold
-    spread_to = error_bound(noise.sigma, int(guess), n_touches)
+    spread_to = bound(n_records=int(guess))
     chain_counts = np.linspace(
         max(1.0, noise.threshold - spread_to), noise.threshold + spread_to, N_CHAINS
     ).round()
@@ -194,28 +195,8 @@ def measure(
         mean=float(np.mean(errors)),
         smallest=float(np.min(errors)),
         largest=float(np.max(errors)),
-        bound=error_bound(noise.sigma, n_records, n_touches),
+        bound=bound(n_records=n_records),
     )
-
-
-def error_bound(sigma: float, n_records: int, n_touches: int) -> float:
-    """Return the bound of Lemma 5, for any search in which a record is in `n_touches` queries.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise.
-    n_records : int
-        Number of records.
-    n_touches : int
-        ``ceil(log2(h + 1))`` for Algorithm 1, h for the baseline.
-
-    Returns
-    -------
-    float
-        In records; fails with probability at most :data:`BETA`.
-    """
-    return sigma * math.sqrt(2 * math.log(2 * n_records * n_touches / BETA))
 
 
 def chains(height: int, chain_counts: NDArray[np.int64]) -> tuple[Hierarchy, NDArray[np.int64]]:
