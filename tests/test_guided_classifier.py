@@ -268,7 +268,7 @@ BUDGET = {"structure": 0.45, "guide": 0.28, "leaves": 0.22, "stack": 0.05}
     [
         ({"budget": BUDGET | {"leaves": 0.5}}, "must add up to 1, got 0.45 + 0.28 + 0.5 + 0.05"),
         ({"budget": BUDGET | {"guide": 0.0}}, "the budget of guide must lie in (0, 1], got 0.0"),
-        ({"budget": {"structure": 0.5, "leaves": 0.5}}, "a share for each of structure, guide"),
+        ({"budget": {"structure": 0.5, "leaves": 0.5}}, "a share for each of structure, leaves"),
         ({"budget": BUDGET | {"trees": 0.1}}, "and for nothing else"),
         ({"budget": 0.5}, "budget"),
         ({"accounting": "paper"}, "accounting"),

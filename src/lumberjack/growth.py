@@ -193,12 +193,12 @@ def _partition(
     values: NDArray[np.float64],
     is_category: bool,
     threshold: float,
+    rows: NDArray[np.int64],
     start: int,
     stop: int,
-    room: _Room,
+    spare: NDArray[np.int64],
 ) -> int:
     """Stable in-place partition of ``rows[start:stop]``; returns where the right side starts."""
-    rows, spare = room.rows, room.spare
     write = start
     n_right = 0
     if is_category:
@@ -276,7 +276,9 @@ def _split_node(
     start = nodes[node].start
     stop = nodes[node].stop
     is_category = table.public.n_categories[feature] > 0
-    middle = _partition(table.values[:, feature], is_category, threshold, start, stop, room)
+    middle = _partition(
+        table.values[:, feature], is_category, threshold, room.rows, start, stop, room.spare
+    )
     level = nodes[node].level + 1
     nodes[node].feature = feature
     nodes[node].threshold = threshold

@@ -1,6 +1,6 @@
 """The guide: one noisy label-by-value histogram per feature, released before any tree is grown.
 
-A record is counted in one cell of each histogram, so d features make d touches of sensitivity 1.
+A record is counted in one cell of each histogram, so d features make d queries of sensitivity 1.
 All that is done after the noise is post-processing: numeric histograms are denoised, categories put in
 the order of their released class shares, and each cell gets its evidence, how far its class shares
 lie from those of the whole table.

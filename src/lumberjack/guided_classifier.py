@@ -243,11 +243,13 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
 
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
         """Return the forest's class shares of each training row, its own count taken out."""
-        total = np.zeros((len(rows.labels), rows.public.n_classes))
+        n_classes = rows.public.n_classes
+        total = np.zeros((len(rows.labels), n_classes))
         for one in grown:
-            counts = one.released[one.leaf_of_row]
-            counts[np.arange(len(counts)), rows.labels] -= 1.0
-            total += self._score_leaves(counts)
+            # What a leaf says without a record depends on the record's class alone.
+            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
+            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
+            total += scores[one.leaf_of_row, rows.labels]
         return total / len(grown)
 
     def _to_tree_scale(

@@ -167,10 +167,8 @@ def follow_path(path: Path, nodes: NDArray[Any], node: int, public: PublicFacts)
 
 
 @compiled(nogil=True)
-def _is_open(public: PublicFacts, path: Path, f: int) -> bool:
-    if public.n_categories[f] == 0:
-        return bool(path.lower[f] < path.upper[f])
-    return bool(path.n_used[f] < public.n_categories[f] - public.n_dropped)
+def _is_open(lower: float, upper: float, n_categories: int, n_closed: int) -> bool:
+    return lower < upper if n_categories == 0 else n_closed < n_categories
 
 
 @compiled(nogil=True)
@@ -202,63 +200,70 @@ def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple
     threshold : float
         Or category code.
     """
-    n_features = public.n_categories.shape[0]
+    # Scalars and arrays into the calls: whole tuples would be copied for each feature.
+    n_categories, n_dropped = public.n_categories, public.n_dropped
+    lower, upper, n_used = path.lower, path.upper, path.n_used
+    n_features = n_categories.shape[0]
     n_open = 0
     for f in range(n_features):
-        if _is_open(public, path, f):
+        if _is_open(lower[f], upper[f], n_categories[f], n_used[f] + n_dropped):
             n_open += 1
     if n_open == 0:
         return NO_SPLIT, 0.0
     position = int(keyed_uniform(key, _FEATURE_DRAW) * n_open)
     for f in range(n_features):
-        if _is_open(public, path, f):
+        if _is_open(lower[f], upper[f], n_categories[f], n_used[f] + n_dropped):
             if position == 0:
                 draw = keyed_uniform(key, _CUT_DRAW)
-                if public.n_categories[f] == 0:
-                    return f, path.lower[f] + (path.upper[f] - path.lower[f]) * draw
-                n_unused = public.n_categories[f] - public.n_dropped - path.n_used[f]
+                if n_categories[f] == 0:
+                    return f, lower[f] + (upper[f] - lower[f]) * draw
+                n_unused = n_categories[f] - n_dropped - n_used[f]
                 first, stop = path.first_category[f], path.first_category[f + 1]
-                slot = _nth_unused(
-                    path.is_used, first + public.n_dropped, stop, int(draw * n_unused)
-                )
+                slot = _nth_unused(path.is_used, first + n_dropped, stop, int(draw * n_unused))
                 return f, float(slot - first)
             position -= 1
     return NO_SPLIT, 0.0
 
 
 @compiled(nogil=True)
-def _mass_below(guide: Guide, f: int, position: float, k: int) -> float:
+def _mass_below(
+    cumulative: NDArray[np.float64], first: int, n_bins: int, position: float, k: int
+) -> float:
     """Released mass of class `k` below a position measured in bins, interpolated within a bin."""
-    first = guide.first[f]
     if not position > 0.0:
         return 0.0
-    if position >= guide.n_bins[f]:
-        return float(guide.cumulative[first + guide.n_bins[f], k])
+    if position >= n_bins:
+        return float(cumulative[first + n_bins, k])
     whole = int(position)
-    low = float(guide.cumulative[first + whole, k])
-    return low + (position - whole) * (float(guide.cumulative[first + whole + 1, k]) - low)
+    low = float(cumulative[first + whole, k])
+    return low + (position - whole) * (float(cumulative[first + whole + 1, k]) - low)
 
 
 @compiled(nogil=True)
 def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: GuidedScratch) -> None:
     """Fill each feature's class masses inside the node, and what the path says of the classes."""
     mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
+    cumulative, grid_lower, grid_upper = guide.cumulative, guide.lower, guide.upper
+    lower, upper = path.lower, path.upper
     n_features, n_classes = mass.shape
     weight[:] = 1.0
     for f in range(n_features):
-        end = guide.first[f] + guide.n_bins[f]
-        if path.lower[f] == guide.lower[f] and path.upper[f] == guide.upper[f]:
+        first, n_bins = guide.first[f], guide.n_bins[f]
+        end = first + n_bins
+        if lower[f] == grid_lower[f] and upper[f] == grid_upper[f]:
             for k in range(n_classes):
-                mass[f, k] = guide.cumulative[end, k]
+                mass[f, k] = cumulative[end, k]
                 weight_of[f, k] = 1.0
             continue
-        scale = guide.n_bins[f] / (guide.upper[f] - guide.lower[f])
-        low = (path.lower[f] - guide.lower[f]) * scale
-        high = (path.upper[f] - guide.lower[f]) * scale
+        scale = n_bins / (grid_upper[f] - grid_lower[f])
+        low = (lower[f] - grid_lower[f]) * scale
+        high = (upper[f] - grid_lower[f]) * scale
         heaviest = 0.0
         for k in range(n_classes):
-            mass[f, k] = _mass_below(guide, f, high, k) - _mass_below(guide, f, low, k)
-            share = (mass[f, k] + 1.0) / (guide.cumulative[end, k] + 1.0)
+            mass[f, k] = _mass_below(cumulative, first, n_bins, high, k) - _mass_below(
+                cumulative, first, n_bins, low, k
+            )
+            share = (mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)
             weight_of[f, k] = share**path_weight
             weight[k] *= weight_of[f, k]
             heaviest = max(heaviest, weight[k])
@@ -297,48 +302,51 @@ def draw_guided_split(
         Between two cells where the cells are categories.
     """
     _weigh_classes(path, guide, rule.path_weight, scratch)
-    mass, gains, cuts = scratch.mass, scratch.gains, scratch.cuts
-    whole, below = scratch.whole, scratch.below
+    mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
+    gains, cuts, whole, below = scratch.gains, scratch.cuts, scratch.whole, scratch.below
+    cumulative, grid_lower, grid_upper = guide.cumulative, guide.lower, guide.upper
+    lower, upper, is_category = path.lower, path.upper, guide.is_category
     n_features, n_classes = mass.shape
     n_open = 0
     total_gain = 0.0
     position = _CUT_DRAW + 1
     for f in range(n_features):
         gains[f] = -1.0
-        if not path.lower[f] < path.upper[f]:
+        if not lower[f] < upper[f]:
             continue
-        scale = guide.n_bins[f] / (guide.upper[f] - guide.lower[f])
-        low = (path.lower[f] - guide.lower[f]) * scale
-        high = (path.upper[f] - guide.lower[f]) * scale
+        first, n_bins = guide.first[f], guide.n_bins[f]
+        scale = n_bins / (grid_upper[f] - grid_lower[f])
+        low = (lower[f] - grid_lower[f]) * scale
+        high = (upper[f] - grid_lower[f]) * scale
         n_edges = round(high - low) - 1
-        if guide.is_category[f] and n_edges < 1:
+        if is_category[f] and n_edges < 1:
             continue
         n_open += 1
         total = 0.0
         squares = 0.0
         for k in range(n_classes):
             # What this feature's own restriction says is in its masses already.
-            per_record = scratch.weight[k] / scratch.weight_of[f, k]
+            per_record = weight[k] / weight_of[f, k]
             whole[k] = mass[f, k] * per_record
-            below[k] = _mass_below(guide, f, low, k)
+            below[k] = _mass_below(cumulative, first, n_bins, low, k)
             total += whole[k]
             squares += whole[k] * whole[k]
         for _ in range(rule.n_candidates):
             draw = keyed_uniform(key, position)
             position += 1
-            if guide.is_category[f]:
+            if is_category[f]:
                 middle = round(low) + 1.0 + math.floor(draw * n_edges)
-                cut = guide.lower[f] + middle / scale
+                cut = grid_lower[f] + middle / scale
             else:
-                cut = path.lower[f] + (path.upper[f] - path.lower[f]) * draw
-                middle = (cut - guide.lower[f]) * scale
+                cut = lower[f] + (upper[f] - lower[f]) * draw
+                middle = (cut - grid_lower[f]) * scale
             inside = 0.0
             squares_inside = 0.0
             squares_outside = 0.0
             for k in range(n_classes):
                 part = 0.0
                 if mass[f, k] > 0.0:
-                    part = _mass_below(guide, f, middle, k) - below[k]
+                    part = _mass_below(cumulative, first, n_bins, middle, k) - below[k]
                     part *= whole[k] / mass[f, k]
                 inside += part
                 squares_inside += part * part
