@@ -23,7 +23,14 @@ from lumberjack import (
     PrivacyLeakWarning,
     SchemaError,
 )
-from lumberjack.accounting import calibrate_joint, calibrate_paper, calibrate_safe, zcdp
+from lumberjack.accounting import (
+    Group,
+    Structure,
+    calibrate_joint,
+    calibrate_paper,
+    calibrate_safe,
+    zcdp,
+)
 
 SCHEMA = FeatureSchema(
     (NumericFeature("x", 0, 1), CategoricalFeature("colour", ("red", "green", "blue"))),
@@ -121,11 +128,12 @@ def test_the_ledger_adds_up_to_the_guarantee_under_basic_composition():
     structure, leaves = model.ledger_.releases
     assert structure.guarantee.epsilon + leaves.guarantee.epsilon == pytest.approx(2.0)
     assert structure.guarantee.delta + leaves.guarantee.delta == pytest.approx(1e-5)
-    # 10 trees of 100 levels: 10 * (1 + floor(log2 100)) = 70 touches.
+    # 10 trees of 100 levels: 10 * (1 + floor(log2 100)) = 70 queries.
     noise = calibrate_paper(1.5, 0.75e-5, 70)
-    assert structure.n_touches == 70
+    assert structure.n_queries_per_record == 70
     assert structure.parameters == {
         "sigma": noise.sigma, "margin": noise.margin, "tau": 1 + noise.margin,
+        "share": 0.75,
     }  # fmt: skip
     rho = zcdp.get_rho(0.5, 0.25e-5) / 10
     assert leaves.parameters["gumbel_scale"] == pytest.approx((8 * rho) ** -0.5)
@@ -139,10 +147,10 @@ def test_safe_accounting_uses_the_safe_calibrations():
     assert labels.releases[0].parameters["sigma"] == calibrate_safe(1.5, 0.75e-6, 70).sigma
     counts = forest(epsilon=2.0, leaf_mechanism="gaussian").fit(X, y).ledger_
     joint = calibrate_joint(
-        2.0, 1e-6, structure_touches=70, leaf_touches=10, structure_share=0.75, leaf_share=0.25
+        2.0, 1e-6, Structure("structure", 70, 0.75), [Group("leaves", 10, 0.25)]
     )
-    assert counts.releases[0].parameters["sigma"] == joint.sigma
-    assert counts.releases[1].parameters["sigma_leaf"] == joint.sigma_leaf
+    assert counts.releases[0].parameters["sigma"] == joint.structure.sigma
+    assert counts.releases[1].parameters["sigma"] == joint["leaves"].sigma
 
 
 @pytest.mark.parametrize("leaf_mechanism", ["exponential", "gaussian"])
@@ -150,11 +158,12 @@ def test_tight_accounting_saves_a_fifth_of_the_paper_s_noise(leaf_mechanism):
     X, y = table(500)
     noise = {
         accounting: {
-            key: value
+            (release.name, key): value
             for release in forest(accounting=accounting, leaf_mechanism=leaf_mechanism)
             .fit(X, y)
             .ledger_.releases
             for key, value in release.parameters.items()
+            if key != "share"
         }
         for accounting in ("paper", "tight")
     }

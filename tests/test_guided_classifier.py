@@ -12,7 +12,7 @@ from lumberjack import (
     GuidedLumberjackClassifier,
     NumericFeature,
 )
-from lumberjack.accounting import calibrate_joint
+from lumberjack.accounting import Group, Structure, calibrate_joint
 from lumberjack.splits import NO_SPLIT, child_key, draw_guided_split, guided_scratch
 
 SCHEMA = FeatureSchema(
@@ -91,11 +91,11 @@ def test_without_stacking_the_noise_is_that_of_the_published_row():
     ).fit(X, np.zeros(50, dtype=int))  # fmt: skip
     guide, structure, leaves = model.ledger_.releases
     assert (guide.name, structure.name, leaves.name) == ("guide", "structure", "leaves")
-    assert (guide.n_touches, structure.n_touches, leaves.n_touches) == (14, 140, 20)
+    assert [release.n_queries_per_record for release in model.ledger_.releases] == [14, 140, 20]
     assert structure.parameters["sigma"] == pytest.approx(66.1196, abs=1e-4)
     assert structure.parameters["margin"] == pytest.approx(385.1406, abs=1e-4)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(32.7207, abs=1e-4)
-    assert guide.parameters["sigma_guide"] == pytest.approx(72.4303, abs=1e-4)
+    assert leaves.parameters["sigma"] == pytest.approx(32.7207, abs=1e-4)
+    assert guide.parameters["sigma"] == pytest.approx(72.4303, abs=1e-4)
     shares = [release.parameters["share"] for release in model.ledger_.releases]
     assert shares == pytest.approx([0.05, 0.60, 0.35])
 
@@ -104,15 +104,15 @@ def test_the_ledger_lists_four_releases_with_the_noise_of_the_joint_calibration(
     X, y = table(300)
     model = forest(max_depth=100).fit(X, y)
     expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8, guide_touches=3, stack_touches=1,
-        structure_share=0.45, leaf_share=0.22, guide_share=0.28, stack_share=0.05,
+        2.0, 1e-6, Structure("structure", 8 * 7, 0.45),
+        [Group("leaves", 8, 0.22), Group("guide", 3, 0.28), Group("stack", 1, 0.05)],
     )  # fmt: skip
     guide, structure, leaves, stack = model.ledger_.releases
-    assert [release.n_touches for release in model.ledger_.releases] == [3, 56, 8, 1]
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
-    assert guide.parameters["sigma_guide"] == pytest.approx(expected.sigma_guide)
-    assert stack.parameters["sigma_stack"] == pytest.approx(expected.sigma_stack)
+    assert [release.n_queries_per_record for release in model.ledger_.releases] == [3, 56, 8, 1]
+    assert structure.parameters["sigma"] == pytest.approx(expected.structure.sigma)
+    assert leaves.parameters["sigma"] == pytest.approx(expected["leaves"].sigma)
+    assert guide.parameters["sigma"] == pytest.approx(expected["guide"].sigma)
+    assert stack.parameters["sigma"] == pytest.approx(expected["stack"].sigma)
     shares = [release.parameters["share"] for release in model.ledger_.releases]
     assert shares == pytest.approx([0.28, 0.45, 0.22, 0.05])
 
@@ -121,12 +121,11 @@ def test_without_guide_and_stack_their_shares_go_to_the_others():
     X, y = table(300)
     model = forest(is_guided=False, is_stacked=False, max_depth=100).fit(X, y)
     expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8,
-        structure_share=0.45 / 0.67, leaf_share=0.22 / 0.67,
+        2.0, 1e-6, Structure("structure", 8 * 7, 0.45 / 0.67), [Group("leaves", 8, 0.22 / 0.67)],
     )  # fmt: skip
     structure, leaves = model.ledger_.releases
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
+    assert structure.parameters["sigma"] == pytest.approx(expected.structure.sigma)
+    assert leaves.parameters["sigma"] == pytest.approx(expected["leaves"].sigma)
 
 
 def test_shares_of_what_is_not_released_may_be_zero():
@@ -150,14 +149,15 @@ def test_tight_accounting_needs_less_noise_than_safe():
     X, y = table(300)
     noise = {
         name: {
-            key: value
+            (release.name, key): value
             for release in forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
             for key, value in release.parameters.items()
         }
         for name in ("safe", "tight")
     }
-    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
-        assert 0.8 < noise["tight"][scale] / noise["safe"][scale] < 0.95
+    for name, key in noise["safe"]:
+        if key in ("sigma", "margin"):
+            assert 0.8 < noise["tight"][name, key] / noise["safe"][name, key] < 0.95
 
 
 def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():

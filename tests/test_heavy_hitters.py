@@ -397,7 +397,7 @@ def test_the_result_says_what_was_spent():
     assert found.ledger.total == found.guarantee
     assert found.ledger.accounting == "safe"
     release = found.ledger.releases[0]
-    assert release.n_touches == 3
+    assert release.n_queries_per_record == 3
     assert get_delta_safe(1.0, 3, release.parameters["sigma"], release.parameters["margin"]) <= 1e-6
     by_paper = find_heavy_hitters(
         parent, counts, epsilon=1.0, delta=1e-6, accounting="paper", method="top_down"
