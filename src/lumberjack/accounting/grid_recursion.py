@@ -6,7 +6,7 @@ Symbols as in :mod:`lumberjack.accounting.tight`, which says why each step is an
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,19 @@ from scipy.special import log_ndtr, ndtr
 
 from lumberjack.compiled import compiled
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Levels = tuple[tuple[Integers, Floats], ...]
+
 ROUNDING = 1e-13
 """Upper bound on the relative error of a probability above 1e-80 and on the error of a loss."""
 
-_BRANCHES = 6
+_BRANCHES = 8
 """Queries, or groups of queries, that are first looked at as one."""
 
 
 @compiled(error_model="numpy")
-def extend(values: NDArray[np.float64], pad: int, interval: float) -> NDArray[np.float64]:
+def extend(values: Floats, pad: int, interval: float) -> Floats:
     """Return the values with upper bounds for arguments off either end of the grid."""
     n = values.size
     extended = np.empty(n + 2 * pad)
@@ -38,12 +42,7 @@ def extend(values: NDArray[np.float64], pad: int, interval: float) -> NDArray[np
 
 @compiled(error_model="numpy")
 def _raise_by(
-    target: NDArray[np.float64],
-    extended: NDArray[np.float64],
-    begin: int,
-    first: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    c: int,
+    target: Floats, extended: Floats, begin: int, first: Integers, weights: Floats, c: int
 ) -> None:
     """Raise the target to what query ``c`` reaches."""
     n = target.size
@@ -59,12 +58,7 @@ def _raise_by(
 
 @compiled(error_model="numpy")
 def _may_raise(
-    target: NDArray[np.float64],
-    extended: NDArray[np.float64],
-    begin: int,
-    first: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    c: int,
+    target: Floats, extended: Floats, begin: int, first: Integers, weights: Floats, c: int
 ) -> bool:
     """Return whether group ``c`` of queries might raise the target anywhere."""
     n = target.size
@@ -75,20 +69,20 @@ def _may_raise(
     n_above = 0
     for i in range(n):
         value = w0 * yes_low[i] + w1 * yes_high[i] + w2 * no_low[i] + w3 * no_high[i]
-        n_above += value > target[i]
+        n_above += not value <= target[i]  # also where there is no number
     return n_above > 0
 
 
 @compiled(error_model="numpy")
 def _ask_answers(
-    values: NDArray[np.float64],
+    values: Floats,
     n_queries: int,
     pad: int,
     interval: float,
-    levels: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...],
+    levels: Levels,
     floor_first: int,
-    floor_weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    floor_weights: Floats,
+) -> Floats:
     """Return U before the queries; ``levels`` as of :func:`_get_levels`, the rest of the caller.
 
     Most queries tell less than the best one everywhere, so groups of neighbours are compared with it
@@ -128,16 +122,16 @@ def _ask_answers(
 
 @compiled(error_model="numpy")
 def ask_noisy_counts(
-    values: NDArray[np.float64],
+    values: Floats,
     n_queries: int,
     pad: int,
     interval: float,
     kernel_first: int,
-    kernel: NDArray[np.float64],
+    kernel: Floats,
     kernel_certain: float,
     floor_first: int,
-    floor_weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    floor_weights: Floats,
+) -> Floats:
     """Return U before ``n_queries`` queries whose noisy counts are released."""
     n = values.size
     for _ in range(n_queries):
@@ -157,9 +151,7 @@ def ask_noisy_counts(
     return values
 
 
-def place(
-    loss: NDArray[np.float64], interval: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def place(loss: Floats, interval: float) -> tuple[Integers, Floats]:
     """Return the grid point below each loss and its weight on the chord in u (rounded up)."""
     raised = loss + ROUNDING
     first = np.floor(raised / interval)
@@ -168,7 +160,7 @@ def place(
     return first.astype(np.int64), np.clip(weight - 1e-15 / interval, 0.0, 1.0)
 
 
-def get_gaussian_kernel(mu: float, interval: float) -> tuple[int, NDArray[np.float64], float]:
+def get_gaussian_kernel(mu: float, interval: float) -> tuple[int, Floats, float]:
     """Return offset, weights and certain part of the loss N(mu^2/2, mu^2), rounded up to the grid.
 
     Between two grid points the chord in u needs only the masses that P and Q put there, as u turns
@@ -179,7 +171,7 @@ def get_gaussian_kernel(mu: float, interval: float) -> tuple[int, NDArray[np.flo
     points = np.arange(-size, size + 1)
     loss = points * interval
 
-    def masses(mean: float) -> NDArray[np.float64]:
+    def masses(mean: float) -> Floats:
         # Below the grid, between its points, above it; each from the side where it is small.
         z = (loss - mean) / mu
         inner = np.where(z[:-1] > 0, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
@@ -200,10 +192,10 @@ def get_gaussian_kernel(mu: float, interval: float) -> tuple[int, NDArray[np.flo
     return -size, weights * (1 + 1e-11), certain * (1 + 1e-11)
 
 
-def _get_log_ratio(z_p: NDArray[np.float64], z_q: NDArray[np.float64]) -> NDArray[np.float64]:
+def _get_log_ratio(z_p: Floats, z_q: Floats) -> Floats:
     """Return log(Phi(z_p) / Phi(z_q)), raised by more than its rounding error."""
     log_p, log_q = log_ndtr(z_p), log_ndtr(z_q)
-    raised: NDArray[np.float64] = log_p - log_q - 2e-15 * (log_p + log_q)
+    raised: Floats = log_p - log_q - 2e-15 * (log_p + log_q)
     return raised
 
 
@@ -218,11 +210,11 @@ class Queries(NamedTuple):
         Their probabilities under P.
     """
 
-    losses: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    losses: Floats
+    probabilities: Floats
 
 
-def get_widest(won: NDArray[np.float64], lost: NDArray[np.float64]) -> Queries:
+def get_widest(won: Floats, lost: Floats) -> Queries:
     """Return the queries with these losses; they tell no less than any with losses in between.
 
     The outcomes' u = exp(-loss) have mean 1 under P, and moving both away from 1 spreads them, which
@@ -246,7 +238,7 @@ def get_votes(scale: float, *, n_parts: int = 2048) -> Queries:
     return get_widest(r - a[:-1], -a[1:])
 
 
-def get_threshold_queries(z_p: NDArray[np.float64], z_q: NDArray[np.float64]) -> Queries:
+def get_threshold_queries(z_p: Floats, z_q: Floats) -> Queries:
     """Return queries that are answered yes with probability Phi(z_p) under P and Phi(z_q) under Q."""
     return Queries(
         np.stack([_get_log_ratio(z_p, z_q), _get_log_ratio(-z_p, -z_q)]),
@@ -254,7 +246,7 @@ def get_threshold_queries(z_p: NDArray[np.float64], z_q: NDArray[np.float64]) ->
     )
 
 
-def _get_levels(queries: Queries, interval: float) -> tuple[tuple[Any, Any], ...]:
+def _get_levels(queries: Queries, interval: float) -> Levels:
     """Return offsets and weights of the queries, of groups of them, and of groups of groups."""
     levels = []
     for size in (1, _BRANCHES, _BRANCHES**2):
@@ -272,12 +264,12 @@ def _get_levels(queries: Queries, interval: float) -> tuple[tuple[Any, Any], ...
 
 
 def ask_answers(
-    values: NDArray[np.float64],
+    values: Floats,
     n_queries: int,
     queries: Queries,
     interval: float,
-    floor: tuple[int, NDArray[np.float64]] = (0, np.zeros(3)),
-) -> NDArray[np.float64]:
+    floor: tuple[int, Floats] = (0, np.zeros(3)),
+) -> Floats:
     """Return U before ``n_queries`` queries of which only the answers are released.
 
     Parameters
@@ -296,5 +288,5 @@ def ask_answers(
     """
     levels = _get_levels(queries, interval)
     pad = int(max(np.abs(levels[0][0]).max(), abs(floor[0]))) + 2
-    asked: NDArray[np.float64] = _ask_answers(values, n_queries, pad, interval, levels, *floor)
+    asked: Floats = _ask_answers(values, n_queries, pad, interval, levels, *floor)
     return asked

@@ -180,6 +180,11 @@ def _get_delta(epsilon: float, mechanism: _Mechanism, is_added: bool) -> float:
     return _delta_in_one_direction(epsilon, mechanism, is_added=is_added)
 
 
+def _get_coarse(points_per_mu: int) -> int:
+    """Return the fineness of a grid that is pessimistic too, at a fraction of the cost."""
+    return max(10, points_per_mu // 4)
+
+
 def _check_reach(delta: float) -> float:
     """Refuse a delta below what the recursion's own rounding can resolve."""
     delta = check_delta(delta)
@@ -228,7 +233,12 @@ def get_delta_tight(
     """
     mechanism = _get_mechanism(structure, others, released, points_per_mu)
     epsilon = check_epsilon(epsilon)
-    return max(_get_delta(epsilon, mechanism, is_added) for is_added in (True, False))
+    added = _get_delta(epsilon, mechanism, True)
+    # Removal seldom decides, and then a coarse grid says so.
+    coarse = replace(mechanism, points_per_mu=_get_coarse(points_per_mu))
+    if _get_delta(epsilon, coarse, False) <= added:
+        return added
+    return max(added, _get_delta(epsilon, mechanism, False))
 
 
 def get_epsilon_tight(
@@ -362,22 +372,17 @@ def _smallest_within(
 ) -> float:
     """Return nearly the smallest argument, not below ``least``, that keeps delta both ways.
 
-    ``delta_at`` takes the argument, the fineness of the grid and the direction. A coarse grid, which
-    is pessimistic too, comes close at a fraction of the cost; removal seldom decides.
+    ``delta_at`` takes the argument, the fineness of the grid and the direction. A coarse grid comes
+    close at a fraction of the cost; removal seldom decides.
     """
+    coarse = _get_coarse(points_per_mu)
     rough = _smallest_on_log_scale(
-        lambda argument: delta_at(argument, max(10, points_per_mu // 4), True),
-        delta,
-        start=start,
-        least=least,
+        lambda argument: delta_at(argument, coarse, True), delta, start=start, least=least
     )
     found = _smallest_on_log_scale(
-        lambda argument: delta_at(argument, points_per_mu, True),
-        delta,
-        start=rough,
-        least=least,
+        lambda argument: delta_at(argument, points_per_mu, True), delta, start=rough, least=least
     )
-    if delta_at(found, points_per_mu, False) <= delta:
+    if any(delta_at(found, fineness, False) <= delta for fineness in (coarse, points_per_mu)):
         return found
     return _smallest_on_log_scale(
         lambda argument: max(delta_at(argument, points_per_mu, way) for way in (True, False)),
