@@ -163,9 +163,6 @@ def test_epsilon_is_zero_where_delta_already_covers_everything():
     [
         (lambda: gaussian.get_mu(-1, 1e-6), "epsilon must be finite and not negative, got -1"),
         (lambda: gaussian.get_mu(math.nan, 1e-6), "epsilon must be a number, got nan"),
-        (lambda: gaussian.get_mu("1", 1e-6), "epsilon must be a number, got '1'"),
-        (lambda: gaussian.get_mu(True, 1e-6), "epsilon must be a number, got True"),
-        (lambda: gaussian.get_mu(1, 0), "delta must lie strictly between 0 and 1, got 0"),
         (lambda: gaussian.get_mu(1, 1), "delta must lie strictly between 0 and 1, got 1"),
         (lambda: gaussian.get_epsilon(1e-6, -0.1), "mu must be finite and not negative, got -0.1"),
         (lambda: gaussian.get_delta(1.0, -0.1), "mu must not be negative, got -0.1"),

@@ -367,32 +367,3 @@ def test_calibrations_refuse_impossible_budgets_in_one_line(calibrate, arguments
     with pytest.raises(ValueError, match=message) as refusal:
         calibrate(*arguments)
     assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("get_delta", [get_delta_paper, get_delta_safe])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 7, 10, 50), "epsilon must be positive and finite, got 0"),
-        ((1, -3, 10, 50), "m must be at least 1, got -3"),
-        ((1, 7, 0, 50), "sigma must be positive and finite, got 0"),
-        ((1, 7, 10, -1), "margin must be finite and not negative, got -1"),
-    ],
-)
-def test_deltas_refuse_impossible_noise(get_delta, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        get_delta(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"beta": 1}, "beta must lie strictly between 0 and 1, got 1"),
-        ({"n_records": 0}, "n_records must be at least 1, got 0"),
-        ({"n_queries_per_record": 2.5}, r"n_queries_per_record must be an integer, got 2\.5"),
-    ],
-)
-def test_the_error_bound_refuses_impossible_arguments(changes, message):
-    arguments = {"beta": 0.05, "n_records": 10, "n_queries_per_record": 3} | changes
-    with pytest.raises(ValueError, match=message):
-        get_error_bound(10.0, **arguments)

@@ -139,9 +139,9 @@ def get_delta_paper_parts(epsilon: float, m: int, sigma: float, margin: float) -
     m : int
         Queries in which one record can be counted, at least 1.
     sigma : float
-        Standard deviation of the noise, positive.
+        Standard deviation of the noise, in records, positive.
     margin : float
-        The paper's Delta, not negative.
+        The paper's Delta, in records, not negative.
     """
     epsilon = check_epsilon(epsilon)
     m = check_count("m", m)
@@ -164,20 +164,8 @@ def get_delta_paper_parts(epsilon: float, m: int, sigma: float, margin: float) -
 def get_delta_paper(epsilon: float, m: int, sigma: float, margin: float) -> float:
     """Return the delta of the Gaussian sparse threshold by Theorem 6.
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    m : int
-        Queries in which one record can be counted, at least 1.
-    sigma : float
-        Standard deviation of the noise, positive.
-    margin : float
-        The paper's Delta, not negative.
-
-    Notes
-    -----
-    Too small for some adaptive adversaries; see the module docstring and ``get_delta_safe``.
+    Arguments as for :func:`get_delta_paper_parts`. Too small for some adaptive adversaries; see the
+    module docstring and :func:`get_delta_safe`.
     """
     return get_delta_paper_parts(epsilon, m, sigma, margin).delta
 
@@ -193,21 +181,7 @@ def get_delta_safe(epsilon: float, m: int, sigma: float, margin: float) -> float
     directions. (The intermediate step is the one in the proof of Lemma 16, which this bound is for
     the two-sided threshold of Algorithm 3: that proof covers floor and ceiling alike.)
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    m : int
-        Queries in which one record can be counted, at least 1.
-    sigma : float
-        Standard deviation of the noise, positive.
-    margin : float
-        The paper's Delta, not negative.
-
-    Returns
-    -------
-    float
-        ``(1 - p^m) + G(epsilon, sqrt(m)/sigma)``, at most 1.
+    Arguments as for :func:`get_delta_paper_parts`; ``(1 - p^m) + G(epsilon, sqrt(m)/sigma)``, at most 1.
     """
     epsilon = check_epsilon(epsilon)
     m = check_count("m", m)
@@ -267,19 +241,8 @@ def _raised_for_theorem_6(
 def calibrate_safe(epsilon: float, delta: float, m: int) -> ThresholdNoise:
     """Return noise for which the ``safe`` accounting gives (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    delta : float
-        In (0, 1); 0.6 of it covers the Gaussian part and 0.4 the steps over the floor.
-    m : int
-        Queries in which one record can be counted, at least 1.
-
-    Returns
-    -------
-    ThresholdNoise
-        ``get_delta_safe`` at it is at most ``delta``.
+    Arguments as for :func:`calibrate_paper`; 0.6 of ``delta`` covers the Gaussian part and 0.4 the
+    steps over the floor. :func:`get_delta_safe` at the noise is at most ``delta``.
     """
     epsilon = check_epsilon(epsilon)
     delta = check_delta(delta)
