@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumberjack_bench import datasets
-from lumberjack_bench.datasets import DatasetError, acs
+from lumberjack_bench.datasets import DatasetError, acs_survey
+from lumberjack_bench.datasets.loaders import acs
 from lumberjack_bench.datasets.named import named_config
 from lumberjack_bench.datasets.schema_files import read_schema
 
@@ -135,7 +136,7 @@ def persons(data_dir: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acs, "CENSUS", "http://127.0.0.1:9")
+    monkeypatch.setattr(acs_survey, "CENSUS", "http://127.0.0.1:9")
 
 
 def load(task: str, /, **changes: object) -> datasets.Dataset:
@@ -283,7 +284,7 @@ def archive(text: str) -> bytes:
 
 
 def test_the_download_is_unpacked_into_the_folder_of_folktables(server, data_dir, monkeypatch):
-    monkeypatch.setattr(acs, "CENSUS", server.url)
+    monkeypatch.setattr(acs_survey, "CENSUS", server.url)
     server.files["/2018/1-Year/csv_pca.zip"] = archive(person_file().to_csv(index=False))
     before = datasets.identity(named_config("acs_income"))
     assert load("acs_income").n_rows == 11
@@ -297,7 +298,7 @@ def test_the_download_is_unpacked_into_the_folder_of_folktables(server, data_dir
 
 @pytest.mark.parametrize("trouble", ["cut off", "damaged", "forbidden", "not a zip", "empty zip"])
 def test_a_download_that_fails_leaves_no_file_and_says_why(server, data_dir, monkeypatch, trouble):
-    monkeypatch.setattr(acs, "CENSUS", server.url)
+    monkeypatch.setattr(acs_survey, "CENSUS", server.url)
     url = "/2018/1-Year/csv_pca.zip"
     content = archive(person_file().to_csv(index=False))
     server.files[url] = content
@@ -507,7 +508,7 @@ def test_a_part_of_the_survey_file_is_not_the_whole_one(data_dir, monkeypatch):
     put(data_dir, rows[1:].to_csv(index=False))
     assert datasets.identity(config) not in (part, published)
     whole = {(2018, "1-Year", ("CA",)): len(rows) - 1}
-    monkeypatch.setattr(acs, "PUBLISHED_PERSONS", whole)
+    monkeypatch.setattr(acs_survey, "PUBLISHED_PERSONS", whole)
     assert datasets.identity(config) == published
 
 

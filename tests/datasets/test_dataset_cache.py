@@ -12,7 +12,7 @@ import pytest
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets import Dataset, DataSource
 from lumberjack_bench.datasets.cache import cached
-from lumberjack_bench.datasets.compact import compact_rows
+from lumberjack_bench.datasets.row_validation import validate_rows
 
 SCHEMA = FeatureSchema(
     features=(
@@ -49,7 +49,7 @@ class Builder:
 
     def __call__(self) -> Dataset:
         self.n_built += 1
-        X, y, counts = compact_rows(self.table, self.schema, what="t", is_strict=False)
+        X, y, counts = validate_rows(self.table, self.schema, table_name="t", is_strict=False)
         source = DataSource("table", "a table", "t.csv", "0" * 64, len(y), True, "a part")
         return Dataset("t", self.schema, X, y, source, counts)
 
@@ -59,7 +59,7 @@ def assert_same(first: Dataset, second: Dataset) -> None:
     np.testing.assert_array_equal(first.y, second.y)
     assert first.y.dtype == second.y.dtype
     assert first.source == second.source
-    assert first.counts.to_dict() == second.counts.to_dict()
+    assert first.counts == second.counts.to_dict()
     np.testing.assert_array_equal(first.encoded()[0], second.encoded()[0])
 
 
@@ -75,7 +75,7 @@ def test_the_second_load_gives_the_same_without_building(tmp_path):
     assert build.n_built == 1
     assert_same(first, second)
     # 4 is no listed code (2 of 8 rows); the first count and word are missing.
-    assert second.counts.to_dict() == {
+    assert second.counts == {
         "clipped": {},
         "unseen": {"code": 2},
         "filled": {"count": 1, "word": 1},

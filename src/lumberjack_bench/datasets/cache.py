@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumberjack.schema import CategoricalFeature, FeatureSchema
-from lumberjack_bench.datasets.compact import categorical_column
 from lumberjack_bench.datasets.dataset import Dataset, DataSource, RowCounts
-from lumberjack_bench.datasets.sources import atomic_file, folder_lock
+from lumberjack_bench.datasets.row_validation import categorical_column
+from lumberjack_bench.datasets.sources import folder_lock
+from lumberjack_bench.files import open_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -45,17 +46,12 @@ def cached(
     folder : Path
         The cache folder; made if missing.
     name : str
-        Name of the data set.
     schema : FeatureSchema
-        Its schema; part of the key.
+        Part of the key.
     key : mapping
         What else the rows depend on: source checksum, file name, settings of the loader.
     build : callable
         Reads the source.
-
-    Returns
-    -------
-    Dataset
     """
     text = json.dumps({**key, "format": _FORMAT, "schema": schema.digest()}, sort_keys=True)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
@@ -78,9 +74,9 @@ def _write(path: Path, dataset: Dataset) -> None:
         values = column.cat.codes if isinstance(feature, CategoricalFeature) else column
         arrays[str(position)] = pa.array(values.to_numpy(), from_pandas=False)
     arrays["y"] = pa.array(dataset.y)
-    about = {"source": asdict(dataset.source), "counts": dataset.counts.to_dict()}
+    about = {"source": asdict(dataset.source), "counts": asdict(dataset.counts)}
     table = pa.table(arrays).replace_schema_metadata({_METADATA: json.dumps(about)})
-    with atomic_file(path) as handle:
+    with open_atomically(path) as handle:
         pq.write_table(table, handle, write_page_checksum=True)
 
 
