@@ -29,9 +29,9 @@ from lumberjack_bench.datasets.sources import Source, ensure_files, no_source, p
 CENSUS = "https://www2.census.gov/programs-surveys/acs/data/pums"
 
 LATER_NAMES = {
-    "RELP": "RELSHIPP, its name and coding since 2019",
-    "JWTR": "JWTRNS, its name and coding since 2019",
-    "ST": "STATE, its name since 2023",
+    "RELP": "since 2019 RELSHIPP, of another coding",
+    "JWTR": "since 2019 JWTRNS, of another coding",
+    "ST": "since 2023 STATE",
 }
 """Columns of the tasks that later survey years call otherwise."""
 
@@ -175,14 +175,11 @@ def read_persons(
     present = read_header(path, table_name=table_name).names
     absent = [column for column in columns if column not in present]
     if absent:
-        renamed = [
-            f"{column} ({LATER_NAMES[column]})"
-            if LATER_NAMES.get(column, "?").split(",")[0] in present
-            else column
-            for column in absent
+        named = [
+            f"{name} ({LATER_NAMES[name]})" if name in LATER_NAMES else name for name in absent
         ]
         raise file.error(
-            f"lacks the columns {', '.join(renamed)}. Is it the person file of {survey.year} "
+            f"lacks the columns {', '.join(named)}. Is it the person file of {survey.year} "
             f"{survey.horizon}?"
         )
     repeated = [column for column in columns if present.count(column) > 1]

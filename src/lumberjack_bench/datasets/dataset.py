@@ -52,7 +52,7 @@ class DataSource:
     description: str
     file: str
     sha256: str
-    n_rows: int
+    n_rows: int = 0
     is_stand_in: bool = False
     stand_in_note: str = ""
 

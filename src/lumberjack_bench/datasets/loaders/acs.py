@@ -30,7 +30,6 @@ from lumberjack_bench.datasets.acs_survey import (
 from lumberjack_bench.datasets.cache import cached
 from lumberjack_bench.datasets.checksums import remembered_sha256
 from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
-from lumberjack_bench.datasets.row_validation import validate_rows
 from lumberjack_bench.datasets.schema_files import read_schema
 from lumberjack_bench.datasets.sources import STAND_IN_VARIABLE, data_folder
 from lumberjack_bench.datasets.table_files import column_names, read_columns
@@ -100,7 +99,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
     files = " + ".join(path.name for path in paths)
     task = TASKS[task_name]
 
-    def build() -> Dataset:
+    def read() -> tuple[pa.Table, DataSource]:
         rows = pd.concat(
             [
                 read_persons(path, task.columns, survey, state, table_name=name)
@@ -115,22 +114,16 @@ def load(config: Mapping[str, Any]) -> Dataset:
             )
         columns = dict(zip(schema.feature_names, values.T, strict=True))
         table = pa.table({**columns, schema.label: target.astype(np.int8)})
-        X, y, counts = validate_rows(table, schema, table_name=name, is_strict=False)
-        source = DataSource(
-            kind="acs",
-            description=f"{survey.description}, folktables {task.problem}",
-            file=files,
-            sha256=digest,
-            n_rows=len(y),
-        )
+        description = f"{survey.description}, folktables {task.problem}"
+        source = DataSource("acs", description, files, digest)
         published = survey.n_published
         if published is not None and len(rows) != published:
             note = f"{files} holds {len(rows):,} persons, the published file {published:,}"
             source = replace(source, is_stand_in=True, stand_in_note=note)
-        return Dataset(name, schema, X, y, source, counts)
+        return table, source
 
     key = {"source": digest, "file": files, "task": task_name, "survey": survey.description}
-    return cached(data_dir / "cache", name, schema, key, build)
+    return cached(data_dir / "cache", name, schema, key, read, is_strict=False)
 
 
 def identity(config: Mapping[str, Any]) -> str:
@@ -197,31 +190,28 @@ def _load_stand_in(
     name: str, task_name: str, schema: FeatureSchema, path: Path, cache_folder: Path
 ) -> Dataset:
     digest = remembered_sha256(path, cache_folder)
-    table_name = f"{name} (stand-in {path.name})"
 
-    def build() -> Dataset:
-        wanted = (*schema.feature_names, schema.label)
-        extra = set(column_names(path, table_name=table_name)) - set(wanted)
+    def read() -> tuple[pa.Table, DataSource]:
+        table_name = f"{name}: stand-in"
+        extra = set(column_names(path, table_name=table_name))
+        extra -= {*schema.feature_names, schema.label}
         if extra:
             logger.info(
                 "%s: left out columns that the task does not have: %s", table_name, sorted(extra)
             )
-        table = read_columns(path, schema, table_name=f"{name}: stand-in")
-        table = _with_binary_label(table, task_name, schema.label)
-        X, y, counts = validate_rows(table, schema, table_name=table_name, is_strict=True)
+        table = read_columns(path, schema, table_name=table_name)
         source = DataSource(
             kind="table",
             description=f"table {path.name} in place of the ACS PUMS person file",
             file=path.name,
             sha256=digest,
-            n_rows=len(y),
             is_stand_in=True,
-            stand_in_note=f"{path.name} with {len(y):,} rows stands in for the survey's file",
+            stand_in_note=f"{path.name} with {table.num_rows:,} rows stands in for the survey's file",
         )
-        return Dataset(name, schema, X, y, source, counts)
+        return _with_binary_label(table, task_name, schema.label), source
 
     key = {"source": digest, "file": path.name, "task": task_name, "stand_in": True}
-    return cached(cache_folder, name, schema, key, build)
+    return cached(cache_folder, name, schema, key, read, is_strict=True)
 
 
 def _with_binary_label(table: pa.Table, task_name: str, label: str) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
@@ -13,12 +12,9 @@ from lumberjack_bench.datasets.cache import cached
 from lumberjack_bench.datasets.checksums import remembered_sha256
 from lumberjack_bench.datasets.dataset import Dataset, DatasetError, DataSource
 from lumberjack_bench.datasets.entries import EntryOptions, entry_options
-from lumberjack_bench.datasets.row_validation import validate_rows
 from lumberjack_bench.datasets.schema_files import read_schema_file
 from lumberjack_bench.datasets.sources import data_folder
 from lumberjack_bench.datasets.table_files import read_columns
-
-logger = logging.getLogger(__name__)
 
 
 def load(config: Mapping[str, Any]) -> Dataset:
@@ -45,21 +41,18 @@ def load(config: Mapping[str, Any]) -> Dataset:
     cache_folder = data_folder(config) / "cache"
     digest = remembered_sha256(path, cache_folder)
 
-    def build() -> Dataset:
-        table = read_columns(path, schema, table_name=name)
-        X, y, counts = validate_rows(
-            table, schema, table_name=name, is_strict=unlisted == "error", options=options
-        )
-        description = f"local table {path.name}"
-        if len(y) < table.num_rows:
-            n_dropped = table.num_rows - len(y)
-            description += f", without {n_dropped:,} rows that have no label"
-            logger.info("%s: %s", name, description)
-        source = DataSource("table", description, path.name, digest, len(y))
-        return Dataset(name, schema, X, y, source, counts)
-
-    key = {"source": digest, "file": path.name, "unlisted": unlisted, "options": astuple(options)}
-    return cached(cache_folder, name, schema, key, build)
+    return cached(
+        cache_folder,
+        name,
+        schema,
+        {"source": digest, "file": path.name, "unlisted": unlisted, "options": astuple(options)},
+        lambda: (
+            read_columns(path, schema, table_name=name),
+            DataSource("table", f"local table {path.name}", path.name, digest),
+        ),
+        is_strict=unlisted == "error",
+        options=options,
+    )
 
 
 def identity(config: Mapping[str, Any]) -> str:
