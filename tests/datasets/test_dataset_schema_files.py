@@ -4,6 +4,7 @@ import pytest
 
 from lumberjack.schema import CategoricalFeature, FeatureSchema
 from lumberjack_bench.datasets import DatasetError
+from lumberjack_bench.datasets.named import title_of
 from lumberjack_bench.datasets.schema_files import built_in_schemas, read_schema
 from lumberjack_bench.figures.table1 import PAPER
 
@@ -25,6 +26,15 @@ def test_the_schemas_of_the_paper_s_data_sets_have_its_counts(name):
         PAPER[name].n_categorical,
         PAPER[name].n_classes,
     )
+
+
+def test_a_data_set_is_called_by_the_title_of_its_config_else_by_its_name():
+    assert [title_of(name) for name in ("adult", "acs_travel_time", "mine", "toy_moons_5")] == [
+        "Adult",
+        "ACSTravelTime",
+        "mine",
+        "toy_moons_5",
+    ]
 
 
 def test_words_of_yaml_that_are_somebody_s_categories_stay_words(tmp_path):

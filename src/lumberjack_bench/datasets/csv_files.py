@@ -6,16 +6,17 @@ compressed (.gz).
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import itertools
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -64,18 +65,13 @@ def read_header(path: Path, *, table_name: str) -> Header:
     candidates: list[tuple[tuple[bool, bool, int], Header]] = []
     failure: Exception | None = None
     for separator in SEPARATORS:
-        try:
-            with io.TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as handle:
-                first = list(itertools.islice(csv.reader(handle, delimiter=separator), _N_FIRST))
-        except (FileNotFoundError, IsADirectoryError):
-            raise DatasetError(f"{table_name}: no file {path}. Check the path.") from None
-        except UnicodeDecodeError as error:
-            raise DatasetError(_not_utf8(path, table_name, str(error))) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise DatasetError(_unreadable(error, path, table_name)) from None
-        except csv.Error as error:  # such as a very long line without this separator
-            failure = error
-            continue
+        with _opened(path, table_name) as handle:
+            lines = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
+            try:
+                first = list(itertools.islice(csv.reader(lines, delimiter=separator), _N_FIRST))
+            except csv.Error as error:  # such as a very long line without this separator
+                failure = error
+                continue
         filled = [fields for fields in first if fields]
         if not filled:
             raise DatasetError(
@@ -133,8 +129,8 @@ def read_text_columns(
         header = Header(list(header_names), ",", -1, True)
     # By position: a name that nobody asked for may stand there twice.
     positions = [str(header.names.index(name)) for name in columns]
-    try:
-        with _open(path) as handle:
+    with _opened(path, table_name) as handle:
+        try:
             table = pa_csv.read_csv(
                 handle,
                 read_options=pa_csv.ReadOptions(
@@ -152,10 +148,8 @@ def read_text_columns(
                     strings_can_be_null=False,
                 ),
             )
-    except pa.ArrowInvalid as error:
-        raise DatasetError(_explain(error, path, table_name, len(header.names))) from None
-    except (EOFError, OSError, zlib.error) as error:
-        raise DatasetError(_unreadable(error, path, table_name)) from None
+        except pa.ArrowInvalid as error:
+            raise DatasetError(_explain(error, path, table_name, len(header.names))) from None
     return table.rename_columns(list(columns))
 
 
@@ -169,15 +163,18 @@ def has_whole_last_line(path: Path) -> bool:
         return handle.read(1) == b"\n"
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".gz":
-        return io.BufferedReader(gzip.GzipFile(path))
-    return path.open("rb")
-
-
-def _unreadable(error: Exception, path: Path, table_name: str) -> str:
-    reason = getattr(error, "strerror", None) or error
-    return f"{table_name}: cannot read {path} ({reason})."
+@contextlib.contextmanager
+def _opened(path: Path, table_name: str) -> Iterator[Any]:
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as handle:
+            yield handle
+    except (FileNotFoundError, IsADirectoryError):
+        raise DatasetError(f"{table_name}: no file {path}. Check the path.") from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(_not_utf8(path, table_name, str(error))) from None
+    except (EOFError, OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(f"{table_name}: cannot read {path} ({reason}).") from None
 
 
 def _not_utf8(path: Path, table_name: str, reason: str) -> str:

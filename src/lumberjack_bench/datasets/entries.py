@@ -84,24 +84,9 @@ def _missing_texts(chosen: Any, table_name: str) -> tuple[str, ...]:
 
 
 def read_entries(column: pa.ChunkedArray, options: EntryOptions, *, where: str) -> Column:
-    """Take the entries of a column apart; those that `options` call missing become so.
+    """Take the entries of a column apart, with codes; those that `options` call missing become so.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-    options : EntryOptions
-    where : str
-        Name of the column for messages.
-
-    Returns
-    -------
-    Column
-        With codes.
-
-    Raises
-    ------
-    DatasetError
-        When the column holds lists or records, or values beyond the range of Python's.
+    `where` names the column in the error about lists, records and values beyond Python's range.
     """
     kind = column.type
     if pa.types.is_nested(kind):

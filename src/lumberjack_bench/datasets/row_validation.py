@@ -129,14 +129,8 @@ def categorical_column(
 ) -> pd.Categorical:
     """Return a categorical column from its codes.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Positions in the feature's categories; -1 is missing, ``len(categories)`` unlisted.
-    feature : CategoricalFeature
-        Gives the levels.
-    has_unlisted : bool
-        Whether a level for unlisted values is needed.
+    Codes are positions in the feature's categories; -1 is missing and ``len(categories)`` unlisted,
+    which needs a level of its own (`has_unlisted`).
     """
     # pandas takes no missing level; empty text is read like one. Objects, as numbers of two types
     # would be rounded to one.

@@ -1,6 +1,6 @@
 """The kinds of data sets, one module each: what a config says under ``kind`` is a module's name.
 
-A module loads rows and says what determines them; it is imported when a config asks for it.
+A built-in data set is a module here and a config in ``conf/dataset``, which holds its name and title.
 """
 
 from __future__ import annotations
