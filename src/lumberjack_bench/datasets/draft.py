@@ -99,18 +99,18 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     table = read_file(path, [name for name in names if name not in left_out], table_name=table_name)
     if not table.num_rows:
         raise DatasetError(f"{table_name}: the table has no rows.")
-    usable: dict[str, SeenColumn] = {}
+    of_all_rows: dict[str, SeenColumn] = {}
     for name in table.column_names:
         try:
-            usable[name] = see_column(table.column(name), options)
+            of_all_rows[name] = see_column(table.column(name), options)
         except DatasetError as error:
-            left_out[name] = str(error).removeprefix("it ").partition(". ")[0].rstrip(".")
+            reason = str(error).removeprefix("it ").partition(". ")[0].rstrip(".")
+            left_out[name] = " ".join(reason.split())
             if name == label:
                 raise DatasetError(
                     f"{table_name}: label column {label!r} {left_out[name]}."
                 ) from None
-    options, about, marker_notes = _with_missing_texts(usable, label, options)
-    table = table.select(list(usable))
+    options, about, marker_notes = _with_missing_texts(of_all_rows, label, options)
     labels = see_column(table.column(label), options)
     n_rows, n_unlabelled = table.num_rows, labels.n_missing
     if n_unlabelled:
@@ -118,28 +118,27 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
         table = table.filter(pa.array(labels.rows >= 0))
         labels = see_column(table.column(label), options)
     _check_labels(labels, label, table_name)
-    features: list[str] = []
-    for name in dict.fromkeys(names):
-        if name == label:
-            continue
-        if name not in left_out:
-            seen = see_column(table.column(name), options)
-            # Of all rows: those without a label would leave gaps.
-            if usable[name].numbers_rows():
-                left_out[name] = "numbers the rows"
-            elif reason := seen.why_of_no_use():
-                left_out[name] = reason
-            else:
-                lines, hints = _feature(name, seen, labels)
-                features += lines
-                notes += [f"column {_scalar(name)} {hint}" for hint in hints]
-                continue
-        left_out[name] = " ".join(left_out[name].split())
-        features.append(f"  # left out: {_scalar(name)} {left_out[name]}")
-        notes.append(f"column {_scalar(name)} is left out: it {left_out[name]}")
-    if len(left_out) == len(set(names)) - 1:
-        reasons = "; ".join(f"{name!r} {reason}" for name, reason in left_out.items())
+    columns: dict[str, SeenColumn] = {}
+    for name in of_all_rows.keys() - {label}:
+        columns[name] = see_column(table.column(name), options)
+        # Of all rows: those without a label would leave gaps.
+        if of_all_rows[name].numbers_rows():
+            left_out[name] = "numbers the rows"
+        elif reason := columns[name].why_of_no_use():
+            left_out[name] = reason
+    names = [name for name in dict.fromkeys(names) if name != label]
+    if len(left_out) == len(names):
+        reasons = "; ".join(f"{name!r} {left_out[name]}" for name in names)
         raise DatasetError(f"{table_name}: no column is left to learn from: {reasons}.")
+    features: list[str] = []
+    for name in names:
+        if name in left_out:
+            features.append(f"  # left out: {_scalar(name)} {left_out[name]}")
+            notes.append(f"column {_scalar(name)} is left out: it {left_out[name]}")
+        else:
+            lines, hints = _feature(name, columns[name], labels)
+            features += lines
+            notes += [f"column {_scalar(name)} {hint}" for hint in hints]
     notes += marker_notes
     if decimal != ".":
         about.append(f"decimal: {_scalar(decimal)}")

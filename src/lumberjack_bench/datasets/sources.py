@@ -179,6 +179,8 @@ def _fetch(
 
 def _check(folder: Path, checksums: Mapping[str, str | None]) -> None:
     for name, checksum in checksums.items():
+        if not (folder / name).is_file():
+            raise SourceFailure(f"it gave no {name}")
         if checksum is not None and (seen := sha256_of(folder / name)) != checksum:
             raise SourceFailure(
                 f"its {name} differs from the published file (sha256 {seen[:12]}..., expected "

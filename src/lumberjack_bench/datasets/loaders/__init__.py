@@ -1,6 +1,8 @@
 """The kinds of data sets, one module each: what a config says under ``kind`` is a module's name.
 
-A built-in data set is a module here and a config in ``conf/dataset``, which holds its name and title.
+A new built-in data set is a module here and a config in ``conf/dataset``, which holds its name and
+title. The module gets its files by :func:`~lumberjack_bench.datasets.sources.ensure_files` and hands
+table and schema to :func:`~lumberjack_bench.datasets.cache.cached`, as ``adult`` does.
 """
 
 from __future__ import annotations
