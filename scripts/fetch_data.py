@@ -22,19 +22,7 @@ from lumberjack_bench.datasets.sources import data_folder
 
 
 def describe(dataset: Dataset, folder: str) -> str:
-    """Say in two lines what a data set holds and where it comes from.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data set.
-    folder : str
-        Its data folder.
-
-    Returns
-    -------
-    str
-    """
+    """Say in two lines what a data set holds, where it comes from, and in which data folder it is."""
     summary, source = dataset.summary(), dataset.source
     note = f" -- STAND-IN: {source.stand_in_note}" if source.is_stand_in else ""
     return (
@@ -47,18 +35,7 @@ def describe(dataset: Dataset, folder: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare the data sets named on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command line; None takes the process's own.
-
-    Returns
-    -------
-    int
-        Exit code: 1 when one of them could not be had.
-    """
+    """Prepare the data sets named on the command line; exit code 1 when one could not be had."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

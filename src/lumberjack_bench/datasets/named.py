@@ -1,7 +1,8 @@
-"""The data sets that have a config, by name, for scripts that run without Hydra."""
+"""The data sets that have a config in ``conf/dataset``, by name: their settings and titles."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,27 +11,25 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from lumberjack_bench.datasets.dataset import DatasetError
-from lumberjack_bench.datasets.sources import project_root
+from lumberjack_bench.files import project_folder
 
 
 def config_folder() -> Path:
-    """Return the folder of the data sets' configs.
-
-    Returns
-    -------
-    Path
-    """
-    return project_root() / "conf" / "dataset"
+    """Return the folder of the data sets' configs."""
+    return (project_folder() or Path.cwd()) / "conf" / "dataset"
 
 
 def configured_names() -> list[str]:
-    """Return the names of the data sets that have a config.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the data sets that have a config."""
     return sorted(path.stem for path in config_folder().glob("*.yaml"))
+
+
+@functools.cache
+def title_of(name: str) -> str:
+    """Return what figures and tables call a data set: the title in its config, else its name."""
+    if name not in configured_names():
+        return name
+    return str(named_config(name).get("title", name))
 
 
 def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -43,10 +42,6 @@ def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     overrides : sequence of str
         ``key=value``, where the key may start with ``dataset.`` as on Hydra's command line;
         ``data_dir`` is known to all.
-
-    Returns
-    -------
-    dict
 
     Raises
     ------

@@ -24,8 +24,8 @@ from matplotlib.patches import Patch, Rectangle
 from omegaconf import OmegaConf
 
 from lumberjack_bench.datasets import load
+from lumberjack_bench.datasets.loaders.toy import EXTENTS
 from lumberjack_bench.datasets.named import config_folder
-from lumberjack_bench.datasets.toy import EXTENTS
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import power_of_ten
 from lumberjack_bench.figures.request import FigureError, Request

@@ -25,7 +25,7 @@ from typing import Any
 PRELOADED = (
     "__main__",
     "lumberjack_bench.runs.execute",
-    "lumberjack_bench.datasets.toy",
+    "lumberjack_bench.datasets.loaders.toy",
     "lumberjack",
     "pandas",
     "sklearn.ensemble",
