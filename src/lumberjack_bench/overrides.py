@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Iterable
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from lumberjack_bench.config import ConfigError
+from lumberjack_bench.spelling import quoted as quoted_text
 
 PATH_SETTINGS = (
     "results_dir",
@@ -60,7 +61,7 @@ def quoted(override: str) -> str:
         To be pasted into a command.
     """
     name, _, value = override.partition("=")
-    return shlex.quote(f"{name}={_quoted_value(value)}")
+    return shlex.quote(f"{name}={quoted_text(value)}")
 
 
 def several_values(override: str) -> str:
@@ -133,12 +134,12 @@ def _plain_word(override: str) -> str:
             raise ConfigError(unreadable(override))
         return override
     if is_path and not value.startswith(("'", '"')):
-        return f"{name}={_quoted_value(value)}"
+        return f"{name}={quoted_text(value)}"
     if not equals or _STRUCTURE & set(value):
         return override
     # A list of values stays one.
     parts = [part.strip() for part in value.split(",")]
-    values = [_quoted_value(part) if _parsed(f"{name}={part}") is None else part for part in parts]
+    values = [quoted_text(part) if _parsed(f"{name}={part}") is None else part for part in parts]
     return f"{name}={','.join(values)}"
 
 
@@ -147,7 +148,3 @@ def _parsed(override: str) -> Override | None:
         return OverridesParser.create().parse_override(override)
     except HydraException:
         return None
-
-
-def _quoted_value(value: str) -> str:
-    return QuotedString(value, Quote.double).with_quotes()

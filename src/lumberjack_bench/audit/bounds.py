@@ -50,10 +50,6 @@ def bound_from_counts(
         In [0, 1).
     confidence : float
         In (0, 1); probability that the bound holds.
-
-    Returns
-    -------
-    LowerBound
     """
     half = (1.0 - confidence) / 2.0
     least = stats.beta.ppf(half, n_more, n_runs - n_more + 1) if n_more else 0.0
@@ -78,10 +74,6 @@ def find_lower_bound(
         In [0, 1).
     confidence : float
         In (0, 1).
-
-    Returns
-    -------
-    LowerBound
     """
     third = len(without) // 3
     learner = DecisionTreeClassifier(

@@ -37,14 +37,7 @@ class NeighbouringTables:
     def rows(
         self, *, has_record: bool, generator: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the table in random order, so that its order says nothing.
-
-        Parameters
-        ----------
-        has_record : bool
-            Whether the record is there.
-        generator : numpy.random.Generator
-            Source of the order.
+        """Return the table with or without the record, in random order, so that it says nothing.
 
         Returns
         -------

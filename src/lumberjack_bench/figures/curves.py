@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from lumberjack_bench.figures.request import FigureError, check_known
+from lumberjack_bench.figures.request import (
+    METRIC,
+    FigureError,
+    Request,
+    check_known,
+    read_results,
+)
 from lumberjack_bench.results import (
     ANY_NUMBER,
     RANGES,
@@ -34,6 +40,12 @@ TITLES = {
     "acs_public_coverage": "ACSPublicCoverage",
     "acs_travel_time": "ACSTravelTime",
 }
+"""Names of the paper's data sets for a reader, in its order."""
+
+
+def title_of(dataset: str) -> str:
+    """Return the name of a data set for a reader."""
+    return TITLES.get(dataset, dataset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,7 @@ class Point:
 
     eps: float
     values: Mapping[tuple[int, int], float]
-    bounds: tuple[float, float] = RANGES["accuracy"]
+    bounds: tuple[float, float]
 
     @property
     def interval(self) -> Interval:
@@ -124,26 +136,64 @@ class Panel:
         Ordered by last value, best first.
     left_out : tuple of str
         A line for each other version of the data set that has results.
+    metric : str
+        What the values are.
     """
 
     dataset: str
     data_source: str
     is_stand_in: bool
     curves: tuple[Curve, ...]
-    dataset_config: str = "{}"
-    left_out: tuple[str, ...] = ()
+    dataset_config: str
+    left_out: tuple[str, ...]
+    metric: str
 
     @property
     def title(self) -> str:
         """Name for a reader."""
-        return TITLES.get(self.dataset, self.dataset)
+        return title_of(self.dataset)
+
+
+def load_panels(
+    request: Request, command: str, datasets: Sequence[str] = ()
+) -> tuple[pd.DataFrame, list[Panel]]:
+    """Read the results table and what is asked of it as panels.
+
+    Parameters
+    ----------
+    request : Request
+        What from, and what to show.
+    command : str
+        The command that makes the rows, for errors.
+    datasets : sequence of str
+        Data sets to show unless the request names some; empty for all.
+
+    Raises
+    ------
+    FigureError
+        When there is nothing to draw.
+    """
+    table = read_results(request.results, command)
+    present = sorted(table["dataset"].unique())
+    check_known("data set", request.datasets, present)
+    wanted = request.datasets or tuple(datasets)
+    panels = read_panels(table, wanted, request.methods, request.metric)
+    if not panels:
+        failed = table[(table["status"] != "ok") & table["dataset"].isin(wanted or present)]
+        about = f" ({', '.join(wanted)})" if wanted else ""
+        also = f" {len(failed)} of its runs failed." if len(failed) else ""
+        raise FigureError(
+            f"the results table has no finished {request.metric} rows for {request.name}{about}; "
+            f"it holds {', '.join(present) or 'no data set'}.{also} Make them with: {command}"
+        )
+    return table, panels
 
 
 def read_panels(
     table: pd.DataFrame,
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
-    metric: str = "accuracy",
+    metric: str = METRIC,
 ) -> list[Panel]:
     """Sort the rows of a metric into panels and curves.
 
@@ -174,80 +224,30 @@ def read_panels(
     bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
         rows = rows[rows["method"].isin(methods)]
-    wanted = list(datasets) or sorted(
-        rows["dataset"].unique(), key=lambda name: (_paper_position(name), name)
-    )
+    wanted = list(datasets) or sorted(rows["dataset"].unique(), key=_place)
     panels = []
     for dataset in wanted:
         of_dataset = rows[rows["dataset"] == dataset]
         for _, of_source in of_dataset.groupby(["is_stand_in", "data_version"], sort=True):
-            curves = [_curve(group, bounds) for _, group in _by_curve(of_source)]
-            curves = sorted(_tell_apart(curves), key=lambda curve: (-curve.last, curve.label))
+            variants = of_source.groupby(["method", "mode", "params", "delta"], sort=True)
+            curves = _tell_apart([_curve(group, bounds) for _, group in variants])
             first = of_source.iloc[0]
-            older = tuple(line for line in left_out if line.startswith(f"{dataset}: "))
             panels.append(
                 Panel(
                     dataset,
                     str(first["data_source"]),
-                    _is_true(first["is_stand_in"]),
-                    tuple(curves),
+                    str(first["is_stand_in"]).lower() == "true",
+                    tuple(sorted(curves, key=lambda curve: (-curve.last, curve.label))),
                     str(first["dataset_config"]),
-                    older,
+                    tuple(line for line in left_out if line.startswith(f"{dataset}: ")),
+                    metric,
                 )
             )
     return panels
 
 
-def require_panels(
-    panels: Sequence[Panel], table: pd.DataFrame, figure: str, datasets: Sequence[str], command: str
-) -> None:
-    """Refuse to draw nothing.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        What there is.
-    table : DataFrame
-        The results table.
-    figure : str
-        Name of the figure.
-    datasets : sequence of str
-        Data sets it is about; empty for all.
-    command : str
-        The command that makes its rows.
-
-    Raises
-    ------
-    FigureError
-        When there are no panels.
-    """
-    if panels:
-        return
-    failed = table[(table["status"] != "ok") & table["dataset"].isin(datasets or table["dataset"])]
-    known = ", ".join(sorted(table["dataset"].unique())) or "no data set"
-    about = f" ({', '.join(datasets)})" if datasets else ""
-    also = f" {len(failed)} of its runs failed." if len(failed) else ""
-    raise FigureError(
-        f"the results table has no finished accuracy rows for {figure}{about}; it holds {known}."
-        f"{also} Make them with: {command}"
-    )
-
-
 def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """Return what is plotted, a row for each point.
-
-    Parameters
-    ----------
-    figure : str
-        Name of the figure.
-    panels : sequence of Panel
-        What is plotted.
-
-    Returns
-    -------
-    list of dict
-        ``lower`` and ``upper`` are the ends of the 95 % interval; empty for one repetition.
-    """
+    """Return what a figure plots, a row for each point; a single repetition has no interval."""
     return [
         {
             "figure": figure,
@@ -262,8 +262,8 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
             "eps": point.eps,
             "delta": curve.delta,
             "mean": point.interval.mean,
-            "lower": _or_empty(point.interval.lower),
-            "upper": _or_empty(point.interval.upper),
+            "lower": point.interval.lower,
+            "upper": point.interval.upper,
             "n_repetitions": point.interval.n,
             "card_status": curve.card_status,
             "is_tuned": curve.is_tuned,
@@ -275,18 +275,7 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
 
 
 def power_of_ten(number: float) -> str:
-    """Write a small number as a person does.
-
-    Parameters
-    ----------
-    number : float
-        Not negative.
-
-    Returns
-    -------
-    str
-        For example 10⁻⁶; numbers from 0.001 as they are.
-    """
+    """Write a small number as a person does, for example 10⁻⁶; numbers from 0.001 as they are."""
     if number == 0 or number >= 1e-3:
         return f"{number:g}"
     digits, exponent = f"{number:e}".split("e")
@@ -301,10 +290,6 @@ def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
     ----------
     rows : DataFrame
         Rows of one metric, data source, method variant and eps.
-
-    Returns
-    -------
-    dict
     """
     # A short run and a long one of the same seed share their first repetitions.
     columns = ("run_hash", "seed", "repetition", "value")
@@ -317,8 +302,18 @@ def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
     return values
 
 
-def _by_curve(rows: pd.DataFrame) -> Any:
-    return rows.groupby(["method", "mode", "params", "delta"], sort=True)
+def settings_of(mode: str, params: str, delta: float) -> dict[str, Any]:
+    """Return what tells variants of a method apart, by name."""
+    return {"mode": mode, "delta": delta, **json.loads(params)}
+
+
+def differing(variants: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the settings that are not the same in all variants."""
+    return [
+        name
+        for name in sorted({name for variant in variants for name in variant})
+        if len({json.dumps(variant.get(name)) for variant in variants}) > 1
+    ]
 
 
 def _curve(rows: pd.DataFrame, bounds: tuple[float, float]) -> Curve:
@@ -327,63 +322,43 @@ def _curve(rows: pd.DataFrame, bounds: tuple[float, float]) -> Curve:
     kind: Kind = (
         "majority" if first["method"] == "majority" else "private" if is_private else "reference"
     )
-    points = tuple(Point(float(eps), split_values(at), bounds) for eps, at in rows.groupby("eps"))
+    texts = ("method", "mode", "params", "card_status", "card_claim", "card_concerns")
     return Curve(
-        method=str(first["method"]),
-        mode=str(first["mode"]),
-        params=str(first["params"]),
+        **{name: str(first[name]) for name in texts},
         delta=float(first["delta"]),
         label=str(first["label"] or first["method"]),
         kind=kind,
-        points=points,
-        card_status=str(first["card_status"]),
-        card_claim=str(first["card_claim"]),
-        card_concerns=str(first["card_concerns"]),
+        points=tuple(
+            Point(float(eps), split_values(at), bounds) for eps, at in rows.groupby("eps")
+        ),
         is_tuned=bool((rows["tuned"] != "").any()),
     )
 
 
 def _tell_apart(curves: Sequence[Curve]) -> list[Curve]:
     """Add to equal labels what differs, and to corrected variants that they are."""
-    labels: dict[str, list[int]] = {}
-    for position, curve in enumerate(curves):
-        labels.setdefault(curve.label, []).append(position)
-    named = list(curves)
-    for label, positions in labels.items():
-        group = [curves[position] for position in positions]
-        for position, curve in zip(positions, group, strict=True):
-            facts = _facts_that_differ(curve, group)
-            if not facts and curve.mode == "corrected" and "corrected" not in label.lower():
-                facts = ["corrected"]
-            if facts:
-                named[position] = replace(curve, label=f"{label} ({', '.join(facts)})")
+    named = []
+    for curve in curves:
+        group = [other for other in curves if other.label == curve.label]
+        facts = _facts_that_differ(curve, group)
+        if not facts and curve.mode == "corrected" and "corrected" not in curve.label.lower():
+            facts = ["corrected"]
+        named.append(
+            replace(curve, label=f"{curve.label} ({', '.join(facts)})") if facts else curve
+        )
     return named
 
 
 def _facts_that_differ(curve: Curve, group: Sequence[Curve]) -> list[str]:
-    facts = []
-    if len({other.method for other in group}) > 1:
-        facts.append(curve.method)
-    if len({other.mode for other in group}) > 1:
-        facts.append(curve.mode)
-    if len({other.delta for other in group}) > 1:
-        facts.append(f"δ={power_of_ten(curve.delta)}")
-    every = [json.loads(other.params) for other in group]
-    own = json.loads(curve.params)
-    for name in sorted({name for params in every for name in params}):
-        if len({json.dumps(params.get(name)) for params in every}) > 1:
-            facts.append(f"{name}={own.get(name)}")
-    return facts
+    own = settings_of(curve.mode, curve.params, curve.delta)
+    names = differing([settings_of(other.mode, other.params, other.delta) for other in group])
+    facts = [curve.method] * (len({other.method for other in group}) > 1)
+    facts += [curve.mode] * ("mode" in names)
+    facts += [f"δ={power_of_ten(curve.delta)}"] * ("delta" in names)
+    return facts + [f"{name}={own.get(name)}" for name in names if name not in ("mode", "delta")]
 
 
-def _paper_position(dataset: str) -> int:
+def _place(dataset: str) -> tuple[int, str]:
+    """Sort the paper's data sets as it does, all others by name after them."""
     names = list(TITLES)
-    return names.index(dataset) if dataset in names else len(names)
-
-
-def _is_true(text: Any) -> bool:
-    return str(text).lower() == "true"
-
-
-def _or_empty(number: float) -> float | str:
-    return "" if math.isnan(number) else number
+    return (names.index(dataset) if dataset in names else len(names)), dataset
