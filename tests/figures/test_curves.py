@@ -7,15 +7,11 @@ from synthetic_results import result_rows
 
 from lumberjack_bench.figures.curves import csv_rows, power_of_ten, read_panels
 from lumberjack_bench.figures.request import FigureError
-from lumberjack_bench.results import read_table
 
 
 @pytest.fixture
-def panels_of(write_results):
-    def read(*runs, **choices):
-        return read_panels(read_table(write_results(*runs)), **choices)
-
-    return read
+def panels_of(table_of):
+    return lambda *runs, **choices: read_panels(table_of(*runs), **choices)
 
 
 def test_a_point_is_the_mean_of_its_repetitions_with_its_interval(panels_of):

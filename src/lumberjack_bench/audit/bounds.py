@@ -13,22 +13,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """What one event says about epsilon.
-
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound, at least 0.
-    more, less : float
-        Share of runs that showed the event on the table where it is likelier, and on the other.
-    n_runs : int
-        Runs on each table that were counted.
-    """
+    """What one event says about epsilon."""
 
     epsilon: float
+    """Lower bound, at least 0."""
     more: float
     less: float
+    """Share of runs that showed the event on the table where it is likelier, and on the other."""
     n_runs: int
+    """Runs on each table that were counted."""
 
 
 def bound_from_counts(

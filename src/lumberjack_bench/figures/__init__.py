@@ -17,24 +17,16 @@ __all__ = ["FIGURES", "Figure", "FigureError", "Request", "draw", "make"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is known of a figure before its module is imported.
-
-    Attributes
-    ----------
-    about : str
-        A line for those who choose.
-    title : str
-        What the report writes above it; empty for what the report does not take up.
-    command : str
-        What makes the rows it shows, or the figure itself where it shows none.
-    datasets : tuple of str
-        Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others.
-    """
+    """What is known of a figure before its module is imported."""
 
     about: str
+    """A line for those who choose."""
     title: str = ""
+    """What the report writes above it; empty for what the report does not take up."""
     command: str = ""
+    """What makes the rows it shows, or the figure itself where it shows none."""
     datasets: tuple[str, ...] = ()
+    """Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others."""
 
 
 FIGURES = {

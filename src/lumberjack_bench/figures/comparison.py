@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import stats
 
-from lumberjack_bench.figures.curves import differing, settings_of, split_values
+from lumberjack_bench.figures.curves import (
+    differing,
+    finished_rows,
+    settings_of,
+    split_values,
+)
 from lumberjack_bench.figures.request import METRIC, FigureError, check_known
 from lumberjack_bench.results import (
     ANY_NUMBER,
@@ -48,31 +53,18 @@ Pairs = dict[tuple[int, int], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Method a against method b on one data set, at one eps or over all.
-
-    Attributes
-    ----------
-    dataset, data_source : str
-        As in the results table.
-    eps : float or None
-        Privacy budget; None for the mean over all that both have.
-    mean_a, mean_b : float
-        Means over the common splits.
-    difference : Interval
-        Mean of a - b with its 95 % interval.
-    p_value : float
-        Of the two-sided Wilcoxon signed-rank test.
-    wins, ties, losses : int
-        Splits in which a is better, equal, worse.
-    """
+    """Method a against method b on one data set, at one eps or over all."""
 
     dataset: str
     data_source: str
     eps: float | None
+    """None for the mean over all that both have."""
     mean_a: float
     mean_b: float
     difference: Interval
+    """Mean of a - b over the common splits with its 95 % interval."""
     p_value: float
+    """Of the two-sided Wilcoxon signed-rank test."""
     wins: int
     ties: int
     losses: int
@@ -90,28 +82,18 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All comparisons of two methods, and what could not be compared.
-
-    Attributes
-    ----------
-    comparisons : tuple of Comparison
-        By data set, then eps; the row over all eps last where there are several.
-    skipped : tuple of str
-        One line for each data set and eps with too few pairs, and for other versions of a data set.
-    """
+    """All comparisons of two methods, and what could not be compared."""
 
     comparisons: tuple[Comparison, ...]
+    """By data set, then eps; the row over all eps last where there are several."""
     skipped: tuple[str, ...]
+    """A line for each data set and eps with too few pairs, and for other versions of a data set."""
 
 
 def read_selector(text: str) -> tuple[str, dict[str, str]]:
-    """Read ``METHOD[:MODE][,KEY=VALUE...]``, for example ``snr:corrected,n_bins=5``.
+    """Read ``METHOD[:MODE][,KEY=VALUE...]`` into the method and the settings that its rows must have.
 
-    Returns
-    -------
-    method : str
-    asked : dict of str to str
-        Settings that its rows must have, the mode among them.
+    The mode is one of them: ``snr:corrected,n_bins=5`` asks for mode and n_bins.
 
     Raises
     ------
@@ -166,9 +148,7 @@ def compare(
     if datasets:
         table = table[table["dataset"].isin(datasets)]
     current, skipped = current_rows(table)
-    rows = current[
-        (current["metric"] == metric) & (current["status"] == "ok") & current["value"].notna()
-    ]
+    rows = finished_rows(current, metric)
     least, largest = RANGES.get(metric, ANY_NUMBER)
     bounds = (least - largest, largest - least)
     rows_a, rows_b = (_select(rows, table, text, skipped) for text in (a, b))

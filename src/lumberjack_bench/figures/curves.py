@@ -50,21 +50,14 @@ def title_of(dataset: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The repetitions of a method at one eps.
-
-    Attributes
-    ----------
-    eps : float
-        Privacy budget; infinite for a method that is not private.
-    values : mapping of (int, int) to float
-        Value by (seed, repetition), which name the split.
-    bounds : tuple of float
-        Least and largest value that the metric can have.
-    """
+    """The repetitions of a method at one eps."""
 
     eps: float
+    """Infinite for a method that is not private."""
     values: Mapping[tuple[int, int], float]
+    """Value by (seed, repetition), which name the split."""
     bounds: tuple[float, float]
+    """Least and largest value that the metric can have."""
 
     @property
     def interval(self) -> Interval:
@@ -74,37 +67,23 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A method on a data set.
-
-    Attributes
-    ----------
-    method, mode, params : str
-        As in the results table.
-    delta : float
-        As in the results table; 0 for a method that is not private.
-    label : str
-        Name for a reader, unique within its panel.
-    kind : {"private", "reference", "majority"}
-        A curve over eps, a non-private reference, or the majority class.
-    points : tuple of Point
-        In order of eps.
-    card_status, card_claim, card_concerns : str
-        From the privacy card.
-    is_tuned : bool
-        Whether hyper-parameters were chosen on validation rows.
-    """
+    """A method on a data set; texts and delta as in the results table."""
 
     method: str
     mode: str
     params: str
     delta: float
     label: str
+    """Name for a reader, unique within its panel."""
     kind: Kind
+    """A curve over eps, a non-private reference, or the majority class."""
     points: tuple[Point, ...]
+    """In order of eps."""
     card_status: str
     card_claim: str
     card_concerns: str
     is_tuned: bool
+    """Whether hyper-parameters were chosen on validation rows."""
 
     @property
     def variant(self) -> str:
@@ -124,28 +103,16 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """All curves on the same rows of a data set.
-
-    Attributes
-    ----------
-    dataset, data_source, dataset_config : str
-        As in the results table.
-    is_stand_in : bool
-        Whether the rows stand in for those of the paper.
-    curves : tuple of Curve
-        Ordered by last value, best first.
-    left_out : tuple of str
-        A line for each other version of the data set that has results.
-    metric : str
-        What the values are.
-    """
+    """All curves on the same rows of a data set; texts as in the results table."""
 
     dataset: str
     data_source: str
     is_stand_in: bool
     curves: tuple[Curve, ...]
+    """Ordered by last value, best first."""
     dataset_config: str
     left_out: tuple[str, ...]
+    """A line for each other version of the data set that has results."""
     metric: str
 
     @property
@@ -159,14 +126,7 @@ def load_panels(
 ) -> tuple[pd.DataFrame, list[Panel]]:
     """Read the results table and what is asked of it as panels.
 
-    Parameters
-    ----------
-    request : Request
-        What from, and what to show.
-    command : str
-        The command that makes the rows, for errors.
-    datasets : sequence of str
-        Data sets to show unless the request names some; empty for all.
+    `command` makes the rows; `datasets` are shown unless the request names others, empty for all.
 
     Raises
     ------
@@ -197,6 +157,8 @@ def read_panels(
 ) -> list[Panel]:
     """Sort the rows of a metric into panels and curves.
 
+    One for each data set that has rows, in its current version; another for a stand-in.
+
     Parameters
     ----------
     table : DataFrame
@@ -204,23 +166,13 @@ def read_panels(
     datasets : sequence of str
         Data sets in the order wanted, of which some may have no rows; empty takes all.
     methods : sequence of str
-        Methods wanted; empty takes all.
+        Methods wanted, each with rows; empty takes all.
     metric : str
         Name of the metric.
-
-    Returns
-    -------
-    list of Panel
-        One for each data set that has rows, in its current version; another for a stand-in.
-
-    Raises
-    ------
-    FigureError
-        When a wanted method has no rows at all.
     """
     check_known("method", methods, sorted(table["method"].unique()))
     table, left_out = current_rows(table)
-    rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
+    rows = finished_rows(table, metric)
     bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
         rows = rows[rows["method"].isin(methods)]
@@ -244,6 +196,11 @@ def read_panels(
                 )
             )
     return panels
+
+
+def finished_rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the rows that hold a value of a metric."""
+    return table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
 
 
 def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
@@ -286,10 +243,7 @@ def power_of_ten(number: float) -> str:
 def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
     """Return the value of each (seed, repetition), from the longest run that holds it.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of one metric, data source, method variant and eps.
+    The rows are of one metric, data source, method variant and eps.
     """
     # A short run and a long one of the same seed share their first repetitions.
     columns = ("run_hash", "seed", "repetition", "value")

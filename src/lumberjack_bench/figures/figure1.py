@@ -55,49 +55,31 @@ POINT_MARKERS = ("o", "s", "^")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is fitted.
-
-    Attributes
-    ----------
-    methods : dict of str to dict
-        The ``method`` part of a configuration, by name.
-    eps, delta : float
-        Privacy parameters of the private method.
-    n_seeds : int
-        Fits of each forest; the picture shows the first.
-    """
+    """What is fitted."""
 
     methods: dict[str, dict[str, Any]]
+    """The ``method`` part of a configuration, by name."""
     eps: float
     delta: float
     n_seeds: int
+    """Fits of each forest; the picture shows the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One method at one extent.
-
-    Attributes
-    ----------
-    method : str
-        Name.
-    extent : int
-        Upper bound of the first feature.
-    regions, inset : ndarray of int, shapes (rows, columns)
-        Predicted classes in the window and in the whole space, for the first seed.
-    points, labels : ndarray
-        All points and their classes.
-    shares : list of dict
-        For each seed: share of points in the right region, by group.
-    """
+    """One method at one extent."""
 
     method: str
     extent: int
+    """Upper bound of the first feature."""
     points: NDArray[np.float64]
     labels: NDArray[np.int64]
+    """All points, shape (n_points, 2), and their classes."""
     regions: NDArray[np.int64]
     inset: NDArray[np.int64]
+    """Predicted classes in the window and in the whole space, shapes (rows, columns), of the first seed."""
     shares: list[dict[str, float]]
+    """For each seed: share of points in the right region, by group."""
 
     @property
     def moon_share(self) -> float:
@@ -133,17 +115,7 @@ def read_settings() -> Settings:
 
 
 def fit_cell(settings: Settings, method: str, extent: int) -> Cell:
-    """Fit a method to all points, once per seed, and evaluate it.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is fitted.
-    method : str
-        Name.
-    extent : int
-        Upper bound of the first feature.
-    """
+    """Fit a method to all points, once per seed, and evaluate it."""
     dataset = load({"name": f"toy_moons_{extent}", "kind": "toy", "extent": extent})
     X, _ = dataset.encoded()
     y = dataset.y.astype(np.int64)
@@ -174,13 +146,7 @@ def fit_cell(settings: Settings, method: str, extent: int) -> Cell:
 
 
 def shares_of(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
-    """Return the share of points in a region of their own class: of both moons, each group, and all.
-
-    Parameters
-    ----------
-    predicted, y : ndarray of int
-        Predicted and true classes: 0 and 1 are the moons, 2 the blob.
-    """
+    """Return the share of points in a region of their own class: of both moons, each group, and all."""
     is_right = predicted == y
     return {
         "moons": float(is_right[y != BLOB].mean()),

@@ -44,22 +44,15 @@ LEVEL_HEIGHT = 1.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One round of queries.
-
-    Attributes
-    ----------
-    queried : ndarray of int
-        Nodes asked about.
-    answers : ndarray of bool
-        Whether each passed the threshold.
-    before, after : ndarray of int8, shape (n_nodes,)
-        Marks of all nodes: unmarked, Light or Heavy.
-    """
+    """One round of queries."""
 
     queried: NDArray[np.intp]
+    """Nodes asked about."""
     answers: NDArray[np.bool_]
+    """Whether each passed the threshold."""
     before: NDArray[np.int8]
     after: NDArray[np.int8]
+    """Marks of all nodes, shape (n_nodes,): unmarked, Light or Heavy."""
 
 
 def make(request: Request) -> list[Path]:
@@ -72,17 +65,9 @@ def make(request: Request) -> list[Path]:
 
 
 def binary_tree(leaf_counts: Sequence[int]) -> tuple[Hierarchy, NDArray[np.int64]]:
-    """Return a complete binary tree and the counts of its nodes, numbered breadth first.
+    """Return a complete binary tree above these leaves and the counts of its nodes, breadth first.
 
-    Parameters
-    ----------
-    leaf_counts : sequence of int
-        Records of the lowest level; their number is a power of two.
-
-    Returns
-    -------
-    hierarchy : Hierarchy
-    counts : ndarray of int64, shape (n_nodes,)
+    The number of leaves is a power of two.
     """
     levels = [np.asarray(leaf_counts, dtype=np.int64)]
     while len(levels[0]) > 1:

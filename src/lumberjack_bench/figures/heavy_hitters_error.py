@@ -50,37 +50,26 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Error of a method at one height, in records.
-
-    Attributes
-    ----------
-    method : str
-        ``binary_search`` (Algorithm 1) or ``top_down``.
-    height : int
-        Levels of the tree.
-    n_touches : int
-        Queries in which one record can be counted.
-    sigma, threshold : float
-        Noise, and what noisy counts are compared with (1 + margin).
-    n_records, n_trials : int
-        Size of the data and number of searches.
-    mean, smallest, largest : float
-        Of the error over searches.
-    bound : float
-        Lemma 5 at probability 1 - beta.
-    """
+    """Error of a method at one height, in records."""
 
     method: Method
+    """``binary_search`` (Algorithm 1) or ``top_down``."""
     height: int
+    """Levels of the tree."""
     n_touches: int
+    """Queries in which one record can be counted."""
     sigma: float
     threshold: float
+    """Noise, and what noisy counts are compared with (1 + margin)."""
     n_records: int
     n_trials: int
+    """Size of the data and number of searches."""
     mean: float
     smallest: float
     largest: float
+    """Of the error over searches."""
     bound: float
+    """Lemma 5 at probability 1 - beta."""
 
 
 def make(request: Request) -> list[Path]:
@@ -111,16 +100,6 @@ def measure(
     Below the root hang chains of equal length. All records of a chain reach its end, so its count
     is the same on every level; counts are spread evenly around the threshold, as far as the bound.
 
-    Parameters
-    ----------
-    method : {"binary_search", "top_down"}
-        The search.
-    height : int
-        Levels of the tree, at least 2.
-    n_trials : int
-        Number of searches.
-    generator : numpy.random.Generator
-        Source of the noise.
     """
     n_touches = get_touches_per_tree(height) if method == "binary_search" else height
     noise = calibrate_safe(EPSILON, DELTA, n_touches)
@@ -164,20 +143,14 @@ def measure(
 
 
 def chains(height: int, chain_counts: NDArray[np.int64]) -> tuple[Hierarchy, NDArray[np.int64]]:
-    """Return a root with chains below it, and the counts of its nodes.
-
-    Parameters
-    ----------
-    height : int
-        Number of levels, the root's included.
-    chain_counts : ndarray of int64, shape (n_chains,)
-        Records of each chain.
+    """Return a root with a chain of `height` - 1 nodes for each count below it, level by level.
 
     Returns
     -------
     hierarchy : Hierarchy
         Node 0 is the root; then level by level, a node for each chain.
     counts : ndarray of int64, shape (n_nodes,)
+        Records of each node.
     """
     n_chains = len(chain_counts)
     parent = np.arange(1 + n_chains * (height - 1)) - n_chains
@@ -188,21 +161,16 @@ def chains(height: int, chain_counts: NDArray[np.int64]) -> tuple[Hierarchy, NDA
 
 
 def error_of(is_heavy: NDArray[np.bool_], counts: NDArray[np.int64], threshold: float) -> float:
-    """Return how far from the threshold the worst misjudged count lies; 0 when none is.
+    """Return how far from the threshold the worst misjudged count lies: alpha of Lemma 5, in records.
+
+    Zero when none is misjudged.
 
     Parameters
     ----------
     is_heavy : ndarray of bool, shape (n_nodes,)
         Answer of a search.
     counts : ndarray of int64, shape (n_nodes,)
-        True counts.
-    threshold : float
-        Above which count a node is heavy.
-
-    Returns
-    -------
-    float
-        Alpha of Lemma 5, in records.
+        True counts; a node is heavy above `threshold`.
     """
     wrong = is_heavy != (counts > threshold)
     return float(np.abs(counts[wrong] - threshold).max()) if wrong.any() else 0.0

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from lumberjack_bench.figures import FIGURES, style
 from lumberjack_bench.figures.comparison import compare
-from lumberjack_bench.figures.curves import Curve, Panel, load_panels, title_of
+from lumberjack_bench.figures.curves import Curve, Panel, finished_rows, load_panels, title_of
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels, marks_of
 from lumberjack_bench.figures.recipes import run_commands
 from lumberjack_bench.figures.request import FigureError, Request, write_whole
@@ -188,7 +188,7 @@ def _comparisons(table: pd.DataFrame, metric: str) -> list[tuple[str, list[Row]]
 
 def _times(table: pd.DataFrame) -> list[Row]:
     """Return mean fitting times, methods down and data sets across, below a header."""
-    rows = table[(table["metric"] == "fit_seconds") & table["value"].notna()]
+    rows = finished_rows(table, "fit_seconds")
     if rows.empty:
         return []
     names = rows["label"].where(rows["label"] != "", rows["method"])

@@ -23,30 +23,19 @@ class FigureError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a figure is drawn from, and where to.
-
-    Attributes
-    ----------
-    results : Path
-        The results table.
-    out : Path
-        Folder of the files that are made; it is created.
-    datasets, methods : tuple of str
-        Names to show; empty shows what the figure is about.
-    overrides : tuple of str
-        ``key=value`` settings of data sets, for figures that load data.
-    name : str
-        The figure, whose files are called so.
-    metric : str
-        What is shown.
-    """
+    """What a figure is drawn from, and where to."""
 
     results: Path
+    """The results table."""
     out: Path
+    """Folder of the files that are made; it is created."""
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    """Names to show; empty shows what the figure is about."""
     overrides: tuple[str, ...] = ()
+    """``key=value`` settings of data sets, for figures that load data."""
     name: str = ""
+    """The figure, whose files are called so."""
     metric: str = METRIC
 
     def write(self, ending: str, content: bytes | str) -> Path:

@@ -73,21 +73,14 @@ _SETTINGS: Mapping[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the curve of a method is drawn.
-
-    Attributes
-    ----------
-    colour : str
-        Of line and marker.
-    marker : str
-        Matplotlib's name of it; empty for horizontal lines.
-    width : float
-        Of the line, in points.
-    """
+    """How the curve of a method is drawn."""
 
     colour: str
+    """Of line and marker."""
     marker: str = ""
+    """Matplotlib's name of it; empty for horizontal lines."""
     width: float = 1.5
+    """Of the line, in points."""
 
 
 LOOKS = {
@@ -116,13 +109,9 @@ _SPARE_LOOKS = tuple(
 
 
 def looks_of(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
-    """Give every curve of a figure its look, the same in all panels.
+    """Give every curve (method, variant) of a figure its look, the same in all panels.
 
-    Parameters
-    ----------
-    keys : iterable of (str, str)
-        Method and variant of each curve. The first variant of a known method has the method's
-        own look, everything else a spare one.
+    The first variant of a known method has the method's own look, everything else a spare one.
     """
     looks: dict[tuple[str, str], Look] = {}
     taken: set[str] = set()

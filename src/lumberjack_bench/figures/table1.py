@@ -72,18 +72,9 @@ def load_table1(
 ) -> list[Dataset | DatasetError]:
     """Load the data sets of Table 1.
 
-    Parameters
-    ----------
-    overrides : sequence of str
-        Settings such as ``stand_in_dir=DIR`` or ``data_dir=DIR``; each goes to the data sets
-        that have it.
-    used : mapping of str to mapping, optional
-        Configs that replace those of the project, by name.
-
-    Returns
-    -------
-    list
-        In the paper's order; an error in place of a data set that cannot be had.
+    Each override, such as ``stand_in_dir=DIR``, goes to the data sets that have it; `used` are
+    configs that replace those of the project, by name. An error stands in place of a data set that
+    cannot be had.
     """
     loaded: list[Dataset | DatasetError] = []
     for name in PAPER:
