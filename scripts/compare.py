@@ -23,13 +23,8 @@ from lumberjack_bench.figures.comparison import (
     Result,
     compare,
 )
-from lumberjack_bench.figures.request import (
-    METRIC,
-    FigureError,
-    csv_text,
-    read_results,
-    write_whole,
-)
+from lumberjack_bench.figures.request import METRIC, FigureError, csv_text, read_results
+from lumberjack_bench.files import write_atomically
 
 INTERVAL_NAMES = {
     "t": "Student's t, for a bounded metric on the log-odds scale of what a difference can be",
@@ -72,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if given.csv is not None:
             rows = csv_rows(result, given.a, given.b, given.interval)
-            write_whole(given.csv, csv_text(rows))
+            write_atomically(given.csv, csv_text(rows))
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from lumberjack_bench.datasets.sources import project_root
+from lumberjack_bench.files import project_folder
+
+_FOLDER = (project_folder() or Path.cwd()) / "conf"
 
 
 def choices(group: str) -> list[str]:
     """Return the names of the configurations in a folder such as ``method``."""
-    return sorted(path.stem for path in (project_root() / "conf" / group).glob("*.yaml"))
+    return sorted(path.stem for path in (_FOLDER / group).glob("*.yaml"))
 
 
 def configured(choice: str, *, dataset: str | None = None) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def configured(choice: str, *, dataset: str | None = None) -> dict[str, Any]:
     dict
         Empty when there is no such file.
     """
-    path = project_root() / "conf" / f"{choice}.yaml"
+    path = _FOLDER / f"{choice}.yaml"
     content = OmegaConf.load(path) if path.is_file() else OmegaConf.create({})
     if dataset is not None:
         content = OmegaConf.create({"method": content, "dataset": {"name": dataset}})

@@ -10,7 +10,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from lumberjack_bench.config import ConfigError
-from lumberjack_bench.spelling import quoted as quoted_text
+from lumberjack_bench.spelling import quoted as _quoted_value
 
 PATH_SETTINGS = (
     "results_dir",
@@ -61,7 +61,7 @@ def quoted(override: str) -> str:
         To be pasted into a command.
     """
     name, _, value = override.partition("=")
-    return shlex.quote(f"{name}={quoted_text(value)}")
+    return shlex.quote(f"{name}={_quoted_value(value)}")
 
 
 def several_values(override: str) -> str:
@@ -134,12 +134,12 @@ def _plain_word(override: str) -> str:
             raise ConfigError(unreadable(override))
         return override
     if is_path and not value.startswith(("'", '"')):
-        return f"{name}={quoted_text(value)}"
+        return f"{name}={_quoted_value(value)}"
     if not equals or _STRUCTURE & set(value):
         return override
     # A list of values stays one.
     parts = [part.strip() for part in value.split(",")]
-    values = [quoted_text(part) if _parsed(f"{name}={part}") is None else part for part in parts]
+    values = [_quoted_value(part) if _parsed(f"{name}={part}") is None else part for part in parts]
     return f"{name}={','.join(values)}"
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lumberjack_bench.figures import FIGURES, report, style
+from lumberjack_bench import figures
+from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import csv_rows, load_panels
 from lumberjack_bench.figures.panels import draw_panels
 from lumberjack_bench.figures.request import Request
@@ -15,12 +16,12 @@ from lumberjack_bench.figures.request import Request
 
 def make(request: Request) -> list[Path]:
     """Draw the curves; write PDF, PNG, csv and report."""
-    own = FIGURES[request.name]
+    own = figures.FIGURES[request.name]
     _, panels = load_panels(request, own.command, own.datasets)
     with style.our_look():
         paths = style.save(draw_panels(panels), request)
     return [
         *paths,
         request.write_csv(csv_rows(request.name, panels)),
-        *report.make(request),
+        *figures.make("report", request),
     ]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lumberjack_bench.figures import FIGURES
 from lumberjack_bench.figures.request import (
     METRIC,
     FigureError,
@@ -40,7 +41,7 @@ TITLES = {
     "acs_public_coverage": "ACSPublicCoverage",
     "acs_travel_time": "ACSTravelTime",
 }
-"""Names of the paper's data sets for a reader, in its order."""
+"""Names of the paper's data sets for a reader."""
 
 
 def title_of(dataset: str) -> str:
@@ -313,6 +314,6 @@ def _facts_that_differ(curve: Curve, group: Sequence[Curve]) -> list[str]:
 
 
 def _place(dataset: str) -> tuple[int, str]:
-    """Sort the paper's data sets as it does, all others by name after them."""
-    names = list(TITLES)
+    """Sort data sets as the figures name them, all others by name after them."""
+    names = [name for figure in FIGURES.values() for name in figure.datasets]
     return (names.index(dataset) if dataset in names else len(names)), dataset

@@ -22,7 +22,7 @@ from lumberjack_bench.figures.comparison import compare
 from lumberjack_bench.figures.curves import Curve, Panel, finished_rows, load_panels, title_of
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels, marks_of
 from lumberjack_bench.figures.recipes import run_commands
-from lumberjack_bench.figures.request import FigureError, Request, write_whole
+from lumberjack_bench.figures.request import FigureError, Request
 from lumberjack_bench.results import INTERVAL_NAME, Interval, current_rows
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def make(request: Request) -> list[Path]:
     FigureError
         When the table is missing or holds no finished run.
     """
-    table, panels = load_panels(request, FIGURES["report"].command)
+    table, panels = load_panels(request, FIGURES[request.name].command)
     table, _ = current_rows(table)
     table = table[
         table["dataset"].isin({panel.dataset for panel in panels})
         & table["method"].isin(set(request.methods or table["method"]))
     ]
     page = report_html(table, panels, request.out)
-    return [write_whole(request.out / "report.html", page)]
+    return [request.write(".html", page)]
 
 
 def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> str:

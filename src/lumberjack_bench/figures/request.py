@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lumberjack_bench.files import write_atomically
 from lumberjack_bench.results import COLUMNS, read_table
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class Request:
 
     def write(self, ending: str, content: bytes | str) -> Path:
         """Write a file of the figure, such as its ``.md``, and return where it is."""
-        return write_whole(self.out / f"{self.name}{ending}", content)
+        path = self.out / f"{self.name}{ending}"
+        write_atomically(path, content)
+        return path
 
     def write_csv(self, rows: Sequence[Mapping[str, Any]], form: str = "%.10g") -> Path:
         """Write what the figure shows as csv, a line for each row."""
@@ -93,16 +95,3 @@ def check_known(kind: str, wanted: Sequence[str], known: Sequence[str]) -> None:
         if name not in known:
             listed = ", ".join(known) or "none"
             raise FigureError(f"the results hold no {kind} {name!r}; they hold {listed}.")
-
-
-def write_whole(path: Path, content: bytes | str) -> Path:
-    """Write a file so that a reader never sees a part of it; its folder is created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
