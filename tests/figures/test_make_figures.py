@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from synthetic_results import result_rows
 
+from lumberjack_bench.configured import configured
 from lumberjack_bench.figures import FIGURES, FigureError, draw
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +70,14 @@ def test_each_figure_shows_its_own_data_sets_and_methods_or_those_asked_for(
     assert make_figures([*chosen, *given]) == 0
     shown = {(row["dataset"], row["method"]) for row in drawn(tmp_path / "accuracy.csv")}
     assert shown == {("adult", "snr"), ("adult", "majority")}
+
+
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.datasets])
+def test_the_experiment_of_a_figure_runs_its_data_sets_and_draws_it(name):
+    experiment = configured(f"experiment/{name}")
+    assert experiment["hydra"]["sweeper"]["params"]["dataset"] == ",".join(FIGURES[name].datasets)
+    assert experiment["figure"] == name
+    assert FIGURES[name].command == f"python run.py -m +experiment={name}"
 
 
 def test_equal_tables_make_equal_files(small_results, tmp_path):
