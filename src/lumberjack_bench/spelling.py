@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_PLAIN = re.compile(r"[\w./@%+*?|-]+", re.ASCII)
+_PLAIN = re.compile(r"[\w./:@%+*?|-]+( [\w./:@%+*?|-]+)*", re.ASCII)
 
 
 def quoted(text: str) -> str:

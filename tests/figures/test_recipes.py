@@ -15,6 +15,7 @@ from lumberjack_bench.figures.recipes import run_commands
     "value",
     [
         *("null", "true", "1.0", "a b", "a,b", "it's", "[x]", "end\\", 'a\\"', "ä=ö", "", "-inf"),
+        *("null 1", "a  b", " a", "10:30", "C:/a b/c", "-", "1_000", "a\nb"),
         *(["null", "?"], {"a": "b:c"}, 3, None),
     ],
     ids=repr,
