@@ -27,18 +27,7 @@ CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 @fails_in_one_line
 def main(arguments: Sequence[str]) -> int:
-    """Show every result of a folder.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Overrides as for ``run.py``: ``results_dir``, ``tracking``.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Show every result of the folder asked for by overrides as for ``run.py``."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

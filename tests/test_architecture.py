@@ -131,7 +131,14 @@ def test_mlflow_is_imported_in_one_file_and_only_when_it_is_used() -> None:
 
 
 def test_figures_know_a_table_and_neither_hydra_nor_the_execution_of_runs() -> None:
-    forbidden = ("mlflow", "lumberjack_bench.runs.execute", "lumberjack_bench.tracking")
+    forbidden = (
+        "hydra",
+        "omegaconf",
+        "mlflow",
+        "lumberjack_bench.runs",
+        "lumberjack_bench.config.",
+    )
+    forbidden += ("lumberjack_bench.command", "lumberjack_bench.tracking")
     for path in files(SOURCES / "lumberjack_bench" / "figures"):
         for name in imports(path):
             assert not name.startswith(forbidden), f"{path}: {name}"

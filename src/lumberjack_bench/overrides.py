@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Iterable
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from lumberjack_bench.config import ConfigError
+from lumberjack_bench.spelling import quoted as _quoted_value
 
 PATH_SETTINGS = (
     "results_dir",
@@ -147,7 +148,3 @@ def _parsed(override: str) -> Override | None:
         return OverridesParser.create().parse_override(override)
     except HydraException:
         return None
-
-
-def _quoted_value(value: str) -> str:
-    return QuotedString(value, Quote.double).with_quotes()
