@@ -51,9 +51,10 @@ class Method(Protocol):
     of one line; predicting before fitting raises ``sklearn.exceptions.NotFittedError``. A fitted
     method can be pickled.
 
-    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]`` and, where its
-    configuration says ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``,
-    which returns the chosen hyper-parameters.
+    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]``,
+    ``skip(n_rows) -> str | None`` (see :func:`reason_to_skip`) and, where its configuration says
+    ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``, which returns the
+    chosen hyper-parameters.
     """
 
     display_name: ClassVar[str]
@@ -206,3 +207,20 @@ def build_method(
         n_jobs=n_jobs,
         **params,
     )
+
+
+def reason_to_skip(method: Method, n_rows: int) -> str | None:
+    """Return why a method cannot be fitted to a table of this kind, or None if it can.
+
+    A method that knows beforehand, from its parameters, its schema and the number of rows alone (too
+    many classes, a forest too large for memory), says so by ``skip(n_rows)``. That is no failure.
+
+    Parameters
+    ----------
+    method : Method
+        Not fitted.
+    n_rows : int
+        Number of training rows.
+    """
+    skip = getattr(method, "skip", None)
+    return None if skip is None else skip(n_rows)

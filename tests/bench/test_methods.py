@@ -15,7 +15,6 @@ def config(**changes: Any) -> dict[str, Any]:
         "name": "majority",
         "target": "baselines.majority.MajorityClassifier",
         "is_private": False,
-        "mode": "paper",
         "params": {},
     }
     return plain | changes
