@@ -94,10 +94,8 @@ def deal_independently(
 
     Parameters
     ----------
-    n_rows, n_trees : int
-        n and T.
-    rng : numpy.random.Generator
-        Source of the draws.
+    n_rows, n_trees, rng
+        As for :func:`deal_equal_parts`.
     """
     tree = rng.integers(n_trees, size=n_rows)
     order = np.argsort(tree, kind="stable")

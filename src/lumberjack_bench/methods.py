@@ -85,11 +85,6 @@ def check_target(target: str, allow_targets: Sequence[str] = ()) -> None:
         Dotted path of the class.
     allow_targets : sequence of str
         Packages allowed besides our own.
-
-    Raises
-    ------
-    MethodError
-        When it may not be imported.
     """
     allowed = (*ALLOWED_PACKAGES, *(name.rstrip(".") for name in allow_targets))
     if not any(name and target.startswith(f"{name}.") for name in allowed):
@@ -100,23 +95,12 @@ def check_target(target: str, allow_targets: Sequence[str] = ()) -> None:
 
 
 def method_class(target: str, allow_targets: Sequence[str] = ()) -> type:
-    """Import the class of a method.
+    """Import the class of a method, if it may and can be imported.
 
     Parameters
     ----------
-    target : str
-        Dotted path of the class.
-    allow_targets : sequence of str
-        Packages allowed besides our own.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    MethodError
-        When it may not or cannot be imported.
+    target, allow_targets
+        As for :func:`check_target`.
     """
     check_target(target, allow_targets)
     module_name, _, class_name = target.rpartition(".")
@@ -140,7 +124,7 @@ def build_method(
     n_jobs: int = 1,
     allow_targets: Sequence[str] = (),
 ) -> Any:
-    """Build the method that a configuration describes.
+    """Build the method that a configuration describes, not fitted.
 
     Parameters
     ----------
@@ -156,11 +140,6 @@ def build_method(
         Threads the method may use.
     allow_targets : sequence of str
         Packages allowed besides our own.
-
-    Returns
-    -------
-    Method
-        Not fitted.
 
     Raises
     ------

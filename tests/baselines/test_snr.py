@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
+from mixed_rows import mixed_schema, mixed_table
 from sklearn.base import clone
 
 from baselines.pruned_trees import (
@@ -34,25 +35,6 @@ ACS_INCOME = (5, 5, 5, 5, 5, 5, 5, 18, 2, 9)
 def categorical_schema(sizes, n_classes=2):
     features = [CategoricalFeature(f"f{j}", tuple(range(size))) for j, size in enumerate(sizes)]
     return FeatureSchema(tuple(features), tuple(range(n_classes)))
-
-
-def mixed_schema(n_classes=2):
-    return FeatureSchema(
-        (
-            NumericFeature("age", 0, 100),
-            CategoricalFeature("job", tuple(range(41))),
-            NumericFeature("constant", 3, 3),
-            CategoricalFeature("only", (0,)),
-        ),
-        tuple(range(n_classes)),
-    )
-
-
-def mixed_table(n_rows=3000, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    job = rng.integers(0, 41, n_rows)
-    X = np.column_stack([100 * rng.random(n_rows), job, np.full(n_rows, 3.0), np.zeros(n_rows)])
-    return X, job % n_classes
 
 
 def full_tree(feature, first_child, parent, level):
