@@ -7,12 +7,13 @@ A baseline learns from coded rows (:mod:`lumberjack.schema`) that are checked be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -22,6 +23,8 @@ from baselines.coded_input import check_labels, check_table
 from lumberjack.accounting.guarantee import Guarantee, PrivacyCard
 from lumberjack.schema import FeatureSchema
 from lumberjack.seeds import Seed, seed_sequence
+
+Result = TypeVar("Result")
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 """Rows of the table of constraints: a number of things, at least one."""
@@ -174,6 +177,13 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
             public_inputs=("schema (bounds, categories, classes)", *public_inputs),
         )
 
+    def _for_each_tree(self, work: Callable[[int], Result], n_trees: int) -> list[Result]:
+        """Call `work` for each tree number; compiled work leaves the interpreter to other threads."""
+        done: list[Result] = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(work)(tree) for tree in range(n_trees)
+        )
+        return done
+
     def _structure_generator(self) -> np.random.Generator:
         return _generator(self.random_state, _STRUCTURE_STREAM)
 
@@ -190,3 +200,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 def _generator(seed: Seed, stream: int) -> np.random.Generator:
     return np.random.default_rng(seed_sequence(seed).spawn(stream + 1)[stream])
+
+
+def draw_generators(rng: np.random.Generator, n_generators: int) -> list[np.random.Generator]:
+    """Draw one generator per tree up front, so that the number of jobs changes nothing."""
+    entropy = rng.integers(0, 2**32, size=(n_generators, 4), dtype=np.uint32)
+    return [np.random.default_rng(np.random.SeedSequence(words.tolist())) for words in entropy]

@@ -37,12 +37,6 @@ def draw_keys(rng: np.random.Generator, n_keys: int) -> NDArray[np.uint64]:
     return rng.integers(0, 2**64, size=n_keys, dtype=np.uint64)
 
 
-def draw_generators(rng: np.random.Generator, n_generators: int) -> list[np.random.Generator]:
-    """Draw one generator per tree up front, so that the number of jobs changes nothing."""
-    entropy = rng.integers(0, 2**32, size=(n_generators, 4), dtype=np.uint32)
-    return [np.random.default_rng(np.random.SeedSequence(words.tolist())) for words in entropy]
-
-
 def count_classes(
     leaf_of_row: NDArray[np.uint64], labels: NDArray[np.int64], n_classes: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from baselines import permute_and_flip
-from baselines.coded_classifier import CodedClassifier
+from baselines.coded_classifier import CodedClassifier, draw_generators
 from baselines.keyed_trees import (
     FEATURE_DRAW,
     STOPPED,
@@ -30,7 +29,6 @@ from baselines.keyed_trees import (
     add_votes,
     child_key,
     count_classes,
-    draw_generators,
     draw_keys,
 )
 from lumberjack.accounting.guarantee import PrivacyCard
@@ -320,16 +318,12 @@ class SmoothSensitivityClassifier(CodedClassifier):
             )
             return known, draw(counts, self.epsilon, label_noise[tree])
 
-        fitted = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(fit_tree)(tree) for tree in range(n_trees)
-        )
+        fitted = self._for_each_tree(fit_tree, n_trees)
         self.known_leaves_ = [known for known, _ in fitted]
         self.known_labels_ = [released for _, released in fitted]
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        leaves = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._find_leaves)(table, tree) for tree in range(self.n_estimators)
-        )
+        leaves = self._for_each_tree(lambda tree: self._find_leaves(table, tree), self.n_estimators)
         votes = np.zeros((len(table), self.schema.n_classes), dtype=np.int64)
         for reached, *of_tree in zip(
             leaves, self.known_leaves_, self.known_labels_, self.label_keys_, strict=True

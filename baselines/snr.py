@@ -21,13 +21,13 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier
-from baselines.keyed_trees import draw_generators, draw_keys
+from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier, draw_generators
+from baselines.keyed_trees import draw_keys
 from baselines.pruned_trees import (
     ReleasedTree,
     count_in_leaves,
@@ -391,9 +391,7 @@ class SnrClassifier(CodedClassifier):
             return prune_tree(full, counts, sizes, plan.epsilon_per_tree)
 
         self.plan_ = plan
-        self.trees_ = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(fit_tree)(tree) for tree in range(plan.n_trees)
-        )
+        self.trees_ = self._for_each_tree(fit_tree, plan.n_trees)
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the largest fraction of each class over the trees, normalised.

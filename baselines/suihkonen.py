@@ -25,12 +25,11 @@ from numbers import Integral
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier
+from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier, draw_generators
 from baselines.greedy_trees import (
     NO_FEATURE,
     Budgets,
@@ -40,7 +39,6 @@ from baselines.greedy_trees import (
     grow_tree,
     lay_out,
 )
-from baselines.keyed_trees import draw_generators
 from lumberjack.accounting.guarantee import PrivacyCard
 
 DEEPEST = 16
@@ -223,9 +221,7 @@ class SuihkonenClassifier(CodedClassifier):
             grown: GreedyTree = grow_tree(columns, rules, budgets, structures[tree], noises[tree])
             return grown
 
-        self.trees_ = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(grow)(tree) for tree in range(self.n_estimators)
-        )
+        self.trees_ = self._for_each_tree(grow, self.n_estimators)
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         votes = np.zeros((len(table), self.schema.n_classes), dtype=np.int64)
