@@ -27,8 +27,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from baselines.coded_classifier import COUNT, CodedClassifier
-from baselines.keyed_trees import draw_keys
-from baselines.random_binary_trees import Rows, SplitSpace, grow, votes_at_every_depth
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import Rows, grow, votes_at_every_depth
 from lumberjack.accounting.guarantee import PrivacyCard
 from lumberjack.seeds import seed_sequence
 
@@ -254,8 +254,8 @@ class DiffPrivLibClassifier(CodedClassifier):
         return np.clip(table, self.schema.lower, self.schema.upper)
 
     def _space(self) -> SplitSpace:
-        schema = self.schema
-        return SplitSpace(schema.lower, schema.upper, np.zeros_like(schema.n_categories))
+        n_categories = np.zeros_like(self.schema.n_categories)
+        return SplitSpace.of(self.schema)._replace(n_categories=n_categories)
 
     def _deal(
         self,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from baselines.coded_classifier import CodedClassifier
-from baselines.keyed_trees import draw_keys
-from baselines.random_binary_trees import Rows, SplitSpace, grow
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import Rows, grow
 from lumberjack.accounting.guarantee import PrivacyCard
 
 
@@ -69,10 +69,9 @@ class FullyRandomClassifier(CodedClassifier):
         )
 
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
-        schema = self.schema
         self.forest_ = grow(
-            Rows(table, labels, schema.n_classes),
-            SplitSpace(schema.lower, schema.upper, schema.n_categories),
+            Rows(table, labels, self.schema.n_classes),
+            SplitSpace.of(self.schema),
             draw_keys(self._structure_generator(), self.n_estimators),
             self.max_depth,
             np.inf,

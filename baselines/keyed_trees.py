@@ -9,11 +9,14 @@ not be released.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lumberjack.compiled import compiled
 from lumberjack.keyed_draws import keyed_bits, keyed_uniform
+from lumberjack.schema import FeatureSchema
 
 # Positions in a node's stream: its own choices first, then its children.
 FEATURE_DRAW = 0
@@ -24,6 +27,27 @@ _EMPTY_LABEL_DRAW = FEATURE_DRAW
 
 STOPPED = np.uint64(0)
 """Stands for the leaf of a row that met a category outside the domain and stopped above it."""
+
+
+class SplitSpace(NamedTuple):
+    """What random trees split.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n_features,)
+        Public bounds; of no meaning for a feature with categories.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a feature split by thresholds, else its number of categories.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    n_categories: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, schema: FeatureSchema) -> SplitSpace:
+        """Return the space of a coded schema."""
+        return cls(schema.lower, schema.upper, schema.n_categories)
 
 
 @compiled(nogil=True)

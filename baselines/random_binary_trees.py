@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from baselines.keyed_trees import (
     FEATURE_DRAW,
     THRESHOLD_DRAW,
+    SplitSpace,
     add_votes,
     child_key,
     count_classes,
@@ -30,22 +31,6 @@ from lumberjack.keyed_draws import keyed_uniform
 
 _LEFT, _RIGHT = 0, 1
 _NO_SIDES = np.empty((0, 0), dtype=np.uint8)
-
-
-class SplitSpace(NamedTuple):
-    """The box that random trees split.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Public bounds; of no meaning for a feature with categories.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a feature split by thresholds, else its number of categories.
-    """
-
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    n_categories: NDArray[np.int64]
 
 
 class Rows(NamedTuple):

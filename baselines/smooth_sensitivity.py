@@ -26,6 +26,7 @@ from baselines.keyed_trees import (
     FEATURE_DRAW,
     STOPPED,
     THRESHOLD_DRAW,
+    SplitSpace,
     add_votes,
     child_key,
     count_classes,
@@ -147,29 +148,21 @@ def draw_smooth_sensitivity_labels(
 
 
 @compiled(nogil=True)
-def leaf_keys(
-    rows: NDArray[np.float64],
-    root_key: np.uint64,
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    n_categories: NDArray[np.int64],
-    depth: int,
+def leaves_of_rows(
+    table: NDArray[np.float64], space: SplitSpace, tree_key: np.uint64, depth: int
 ) -> NDArray[np.uint64]:
-    """Return the leaf that each row reaches.
+    """Return the leaf that each row reaches, one of several children at each split.
 
     At each node a feature is drawn uniformly among the candidates: all numeric features, each
     with the interval that is left of its range, and the categorical ones not yet used on the path.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, n_features), float64
+    table : ndarray of shape (n_rows, n_features), float64
         Coded rows; -1 in a categorical feature is outside the domain.
-    root_key : uint64
-        Key of the tree.
-    lower, upper : ndarray of shape (n_features,)
-        Ranges of the numeric features.
-    n_categories : ndarray of shape (n_features,), int64
-        Number of categories, 0 for a numeric feature.
+    space : SplitSpace
+    tree_key : uint64
+        Key of the root.
     depth : int
         Number of splits on a path, fewer where no candidate is left.
 
@@ -178,7 +171,7 @@ def leaf_keys(
     ndarray of shape (n_rows,), uint64
         Leaf keys; :data:`STOPPED` for a row that met a category outside the domain.
     """
-    n_rows, n_features = rows.shape
+    n_rows, n_features = table.shape
     keys = np.empty(n_rows, dtype=np.uint64)
     candidates = np.empty(n_features, dtype=np.int64)
     low = np.empty(n_features)
@@ -186,17 +179,17 @@ def leaf_keys(
     for i in range(n_rows):
         for f in range(n_features):
             candidates[f] = f
-            low[f] = lower[f]
-            high[f] = upper[f]
+            low[f] = space.lower[f]
+            high[f] = space.upper[f]
         n_candidates = n_features
-        key = root_key
+        key = tree_key
         for _ in range(max(depth, 1)):
             if n_candidates == 0:
                 break
             pick = int(keyed_uniform(key, FEATURE_DRAW) * n_candidates)
             feature = candidates[pick]
-            value = rows[i, feature]
-            if n_categories[feature] == 0:
+            value = table[i, feature]
+            if space.n_categories[feature] == 0:
                 width = high[feature] - low[feature]
                 threshold = low[feature] + keyed_uniform(key, THRESHOLD_DRAW) * width
                 if value < threshold:
@@ -334,13 +327,7 @@ class SmoothSensitivityClassifier(CodedClassifier):
         return votes / votes.sum(axis=1, keepdims=True)
 
     def _find_leaves(self, table: NDArray[np.float64], tree: int) -> NDArray[np.uint64]:
-        schema = self.schema
-        leaves: NDArray[np.uint64] = leaf_keys(
-            table,
-            self.tree_keys_[tree],
-            schema.lower,
-            schema.upper,
-            schema.n_categories,
-            self.depth_,
+        leaves: NDArray[np.uint64] = leaves_of_rows(
+            table, SplitSpace.of(self.schema), self.tree_keys_[tree], self.depth_
         )
         return leaves

@@ -13,10 +13,9 @@ from baselines.diffprivlib import (
     draw_tree_of_row,
     tree_of_position,
 )
-from baselines.keyed_trees import draw_keys
+from baselines.keyed_trees import SplitSpace, draw_keys
 from baselines.random_binary_trees import (
     Rows,
-    SplitSpace,
     grow,
     leaves_of_rows,
     votes_at_every_depth,

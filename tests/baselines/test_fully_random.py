@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from baselines.fully_random import FullyRandomClassifier
-from baselines.keyed_trees import draw_keys
-from baselines.random_binary_trees import SplitSpace, leaves_of_rows
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import leaves_of_rows
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 

@@ -8,13 +8,13 @@ import scipy.stats
 from mixed_rows import mixed_schema, mixed_table
 from sklearn.base import clone
 
-from baselines.keyed_trees import STOPPED, draw_keys
+from baselines.keyed_trees import STOPPED, SplitSpace, draw_keys
 from baselines.smooth_sensitivity import (
     SmoothSensitivityClassifier,
     deal_equal_parts,
     deal_independently,
     draw_smooth_sensitivity_labels,
-    leaf_keys,
+    leaves_of_rows,
     smooth_sensitivity_probabilities,
     tree_depth,
 )
@@ -24,9 +24,9 @@ from lumberjack.schema import CategoricalFeature, FeatureSchema
 def share_of_trees_that_separate(rows, lower, upper, n_categories, depth, n_trees=4000):
     """Return how often the two rows end in different leaves."""
     rows = np.array(rows, dtype=float)
-    settings = (np.array(lower, float), np.array(upper, float), np.array(n_categories), depth)
+    space = SplitSpace(np.array(lower, float), np.array(upper, float), np.array(n_categories))
     keys = draw_keys(np.random.default_rng(0), n_trees)
-    reached = np.array([leaf_keys(rows, key, *settings) for key in keys])
+    reached = np.array([leaves_of_rows(rows, space, key, depth) for key in keys])
     return (reached[:, 0] != reached[:, 1]).mean()
 
 
@@ -133,17 +133,18 @@ def test_the_root_splits_even_where_the_depth_rule_gives_zero():
 
 
 def test_a_path_ends_where_no_candidate_is_left():
-    settings = (np.zeros(2), np.ones(2), np.array([2, 2]))
+    space = SplitSpace(np.zeros(2), np.ones(2), np.array([2, 2]))
     rows = np.array([[0.0, 1.0], [1.0, 1.0]])
     key = np.uint64(5)
-    assert (leaf_keys(rows, key, *settings, 2) == leaf_keys(rows, key, *settings, 50)).all()
+    reached = [leaves_of_rows(rows, space, key, depth) for depth in (2, 50)]
+    assert (reached[0] == reached[1]).all()
 
 
 def test_a_category_outside_the_domain_stops_a_row_only_where_it_matters():
-    settings = (np.zeros(2), np.ones(2), np.array([2, 2]))
+    space = SplitSpace(np.zeros(2), np.ones(2), np.array([2, 2]))
     rows = np.array([[-1.0, 1.0]])
     keys = draw_keys(np.random.default_rng(0), 2000)
-    stopped = np.mean([leaf_keys(rows, key, *settings, 1)[0] == STOPPED for key in keys])
+    stopped = np.mean([leaves_of_rows(rows, space, key, 1)[0] == STOPPED for key in keys])
     assert stopped == pytest.approx(0.5, abs=0.056)
 
 
@@ -255,9 +256,8 @@ def test_a_leaf_that_no_training_row_reached_has_one_uniform_label_for_good():
     ).fit(np.zeros((50, 12)), np.full(50, 2))
     rows = np.random.default_rng(0).integers(0, 4, size=(20_000, 12)).astype(float)
     predicted = model.predict(rows)
-    keys = leaf_keys(
-        rows, model.tree_keys_[0], np.zeros(12), np.full(12, 3.0), np.full(12, 4), model.depth_
-    )
+    space = SplitSpace.of(schema)
+    keys = leaves_of_rows(rows, space, model.tree_keys_[0], model.depth_)
     _, first, leaf = np.unique(keys, return_index=True, return_inverse=True)
     assert (predicted == predicted[first][leaf]).all()
     assert len(first) > 3900
