@@ -231,14 +231,14 @@ def cut_into_bins(
     n_bins : int
         Bins per numeric feature; a feature whose bounds coincide has one.
     """
-    bins = table.astype(np.int32)
+    bins = np.zeros(table.shape, dtype=np.int32)
     lower, upper = schema.lower, schema.upper
-    for j in np.flatnonzero(schema.n_categories == 0):
+    for j, n_categories in enumerate(schema.n_categories):
         width = (upper[j] - lower[j]) / n_bins
-        if width > 0:
+        if n_categories:
+            bins[:, j] = table[:, j]
+        elif width > 0:
             bins[:, j] = np.floor((table[:, j] - lower[j]) / width).clip(0, n_bins - 1)
-        else:
-            bins[:, j] = 0
     return bins
 
 

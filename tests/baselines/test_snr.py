@@ -376,6 +376,8 @@ def test_bins_have_equal_width_on_the_public_bounds():
     assert (cut_into_bins(rows, schema, 5)[:, 1] == 0).all()
     assert domain_sizes(schema, 5).tolist() == [5, 1]
     assert domain_sizes(mixed_schema(), 5).tolist() == [5, 41, 1, 1]
+    wide = FeatureSchema((NumericFeature("a", -1e300, 1e300),), (0, 1))
+    assert cut_into_bins(np.array([[-1e300], [1e12], [1e300]]), wide, 4)[:, 0].tolist() == [0, 2, 3]
 
 
 # ---- the classifier
