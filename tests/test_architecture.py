@@ -94,7 +94,7 @@ def test_compilation_knows_numba_and_nothing_of_ours() -> None:
     assert not [path for path in others if any(n.startswith("numba") for n in imports(path))]
 
 
-def test_baselines_know_the_schema_and_the_accounting_of_the_library_only() -> None:
+def test_baselines_know_the_schema_the_accounting_and_the_randomness_of_the_library() -> None:
     check(
         files(ROOT / "baselines"),
         {
@@ -102,6 +102,8 @@ def test_baselines_know_the_schema_and_the_accounting_of_the_library_only() -> N
             "lumberjack.schema",
             "lumberjack.accounting",
             "lumberjack.compiled",
+            "lumberjack.keyed_draws",
+            "lumberjack.seeds",
             "numpy",
             "scipy",
             "sklearn",

@@ -39,7 +39,6 @@ def test_a_card_is_had_without_fitting_anything() -> None:
         "name": "majority",
         "target": "baselines.majority.MajorityClassifier",
         "is_private": False,
-        "mode": "paper",
         "params": {},
     }
     card = card_of(config, eps=1.0, delta=1e-6)
