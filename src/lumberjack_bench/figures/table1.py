@@ -6,6 +6,7 @@ set that could not be had keeps its row, with the reason.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from lumberjack_bench.datasets import Dataset, DatasetError, Summary, load
 from lumberjack_bench.datasets.named import named_config
 from lumberjack_bench.figures.request import FigureError, Request
 from lumberjack_bench.figures.style import write_whole
-from lumberjack_bench.runs.store import ResultStore
+from lumberjack_bench.results import read_table
 
 PAPER = {
     "adult": Summary(48_842, 14, 8, 2, 0.761),
@@ -62,8 +63,8 @@ def make(request: Request) -> list[Path]:
     Parameters
     ----------
     request : Request
-        Where to, and settings of the data sets. Where runs lie beside the results table, a data set
-        is loaded as they had it, unless a setting says otherwise.
+        Where to, and settings of the data sets. A data set that is in the results table is loaded as
+        its runs had it, unless a setting says otherwise.
 
     Returns
     -------
@@ -80,10 +81,10 @@ def make(request: Request) -> list[Path]:
         if not any(key in _known_settings(name) for name in PAPER):
             known = sorted({setting for name in PAPER for setting in _known_settings(name)})
             raise FigureError(f"table1: no data set has a setting {key!r}; there are {known}.")
-    used = {
-        str(result["run"]["dataset"]["name"]): dict(result["run"]["dataset"])
-        for result in ResultStore(request.results.parent).results()
-    }
+    used = {}
+    if request.results.is_file():
+        rows = read_table(request.results)
+        used = dict(zip(rows["dataset"], map(json.loads, rows["dataset_config"]), strict=True))
     table = table1(load_table1(request.overrides, used))
     return [
         write_whole(request.out / "table1.md", to_markdown(table)),

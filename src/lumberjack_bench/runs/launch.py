@@ -24,17 +24,7 @@ CONNECT_SECONDS = 10
 
 
 def concurrency(settings: Settings) -> tuple[int, int]:
-    """Return how many runs are done at a time, and how many threads each may use.
-
-    Parameters
-    ----------
-    settings : Settings
-        With the launcher and ``n_workers``.
-
-    Returns
-    -------
-    n_workers, n_threads : int
-    """
+    """Return how many runs are done at a time, and how many threads each may use."""
     launcher, cores = settings.launcher, available_cores()
     kind = _kind(launcher)
     if kind == "serial":

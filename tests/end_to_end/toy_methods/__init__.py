@@ -105,6 +105,11 @@ class Vague(Toy):
         return {"depth": float("nan")}
 
 
+class Skipping(Toy):
+    def skip(self, schema: Any, epsilon: float) -> str | None:
+        return f"needs eps of at least 1, got {epsilon:g}" if epsilon < 1 else None
+
+
 class Exiting(Toy):
     def fit(self, X: Any, y: Any) -> Exiting:
         sys.exit(0)
