@@ -28,22 +28,16 @@ RUN_SETTINGS = ("dataset", "method", "eps", "delta", "seed", "n_repeats", "data_
 """What may differ between the runs of a sweep; everything else is one for all of them."""
 
 SYNONYMS = {
-    "epsilon": "eps",
     "epsilons": "eps",
-    "data": "dataset",
-    "datasets": "dataset",
-    "methods": "method",
-    "repeats": "n_repeats",
     "repetitions": "n_repeats",
     "n_repetitions": "n_repeats",
     "random_state": "seed",
     "jobs": "n_workers",
     "n_jobs": "n_workers",
-    "workers": "n_workers",
     "out": "results_dir",
     "output_dir": "results_dir",
-    "results": "results_dir",
 }
+"""What others call our settings, where a similar spelling does not tell."""
 
 
 class ConfigError(ValueError):
@@ -174,18 +168,7 @@ def unknown_setting(name: str) -> str:
 
 
 def read_run(config: DictConfig) -> RunConfig:
-    """Take the run out of a composed configuration, after checking its ranges.
-
-    Parameters
-    ----------
-    config : DictConfig
-        As Hydra composes it, without the ``hydra`` node.
-
-    Raises
-    ------
-    ConfigError
-        When a value is out of range, or the data set is described wrongly.
-    """
+    """Take the run out of a composed configuration, or say by a ConfigError what is out of range."""
     values = _typed(config)
     method = MethodConfig(**{f.name: getattr(values.method, f.name) for f in fields(MethodConfig)})
     _check_file_name("method.name", method.name)
@@ -218,18 +201,7 @@ def read_run(config: DictConfig) -> RunConfig:
 
 
 def read_settings(config: DictConfig) -> Settings:
-    """Take everything that is not the run out of a composed configuration.
-
-    Parameters
-    ----------
-    config : DictConfig
-        As Hydra composes it, without the ``hydra`` node.
-
-    Raises
-    ------
-    ConfigError
-        When a value is out of range.
-    """
+    """Take what is not the run out of a composed configuration, after checking the ranges likewise."""
     values = _typed(config)
     _check_file_name("sweep_id", values.sweep_id)
     if not values.results_dir:

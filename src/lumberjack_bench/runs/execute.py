@@ -161,19 +161,7 @@ def run_title(run: RunConfig, data_source: Mapping[str, Any]) -> str:
 def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     """Do a run here and now, and return its whole result, or why its method skips it, as plain data.
 
-    Parameters
-    ----------
-    run : RunConfig
-        What to do.
-    settings : Settings
-        Says which packages methods may come from.
-    n_jobs : int
-        Threads the method may use.
-
-    Raises
-    ------
-    Exception
-        Whatever the data, the method or its contract raise.
+    Raises whatever the data, the method or its contract raise.
     """
     started = datetime.datetime.now(datetime.UTC)
     clock = time.perf_counter()
