@@ -106,12 +106,13 @@ class Bench:
     def refused(self, *arguments: str, tracking: str = "none") -> str:
         """Run in this process what must be refused before anything is run; return what is said."""
         out, err = io.StringIO(), io.StringIO()
-        handler = signal.getsignal(signal.SIGTERM)
+        handler, words = signal.getsignal(signal.SIGTERM), sys.argv[1:]
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = main(self.arguments(*arguments, tracking=tracking), ROOT / "conf")
         finally:
             signal.signal(signal.SIGTERM, handler)
+            sys.argv[1:] = words
         said = err.getvalue()
         assert code == 2, out.getvalue() + said
         assert said.startswith("error: ")

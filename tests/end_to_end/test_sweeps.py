@@ -53,11 +53,11 @@ def test_the_same_command_again_does_nothing_and_another_only_what_is_missing(
     assert after_sweep.result_files() == files
     assert (after_sweep.results / "results.csv").read_bytes() == table
 
-    jobs = set(after_sweep.results.glob("logs/*/*/run.log"))
+    jobs = begun(after_sweep)
     more = after_sweep("-m", "method=seeded", "eps=0.5,1,4")
     assert "Plan: 3 runs, 2 done before." in more.stdout
     assert "Runs: 1 ok, 2 done before." in more.stdout
-    (job,) = set(after_sweep.results.glob("logs/*/*/run.log")) - jobs
+    (job,) = begun(after_sweep) - jobs
     assert job.parent.name == "0-toy_moons_5-seeded-eps4.0"
     assert files.items() <= after_sweep.result_files().items()
 
@@ -189,7 +189,7 @@ TROUBLE = (
     "method=seeded,odd,slow,failing,majority,fully_random,decision_tree,"
     "crashing,exiting,hungry,sleeping,stubborn",
     "eps=1",
-    "timeout=6",
+    "timeout=12",
     "n_workers=2",
     "launcher=joblib",
 )
@@ -198,9 +198,10 @@ TROUBLE = (
 def test_whatever_methods_do_and_whenever_the_sweep_is_killed_no_process_is_left(
     bench: Bench,
 ) -> None:
-    for moment in (1.5, 4.0, 7.0):
+    for n_begun in (1, 3, 5):
+        before = begun(bench)
         process = bench.start(*TROUBLE)
-        time.sleep(moment)
+        wait_until(lambda: len(begun(bench) - before) >= n_begun)  # noqa: B023 - awaited here
         # Its parent alone, not the group.
         process.kill()
         process.communicate()
@@ -215,12 +216,17 @@ def test_whatever_methods_do_and_whenever_the_sweep_is_killed_no_process_is_left
         "FAILED toy_moons_5 crashing eps=1: its process was ended by SIGSEGV",
         "FAILED toy_moons_5 exiting eps=1: SystemExit: 0",
         "FAILED toy_moons_5 hungry eps=1: MemoryError",
-        "TIMED OUT toy_moons_5 sleeping eps=1: took longer than timeout=6 seconds",
-        "TIMED OUT toy_moons_5 stubborn eps=1: took longer than timeout=6 seconds",
+        "TIMED OUT toy_moons_5 sleeping eps=1: took longer than timeout=12 seconds",
+        "TIMED OUT toy_moons_5 stubborn eps=1: took longer than timeout=12 seconds",
     ):
         assert line in done.stdout
     assert descendants(bench) == []
     assert len({method for method, *_ in bench.accuracies()}) == 7
+
+
+def begun(bench: Bench) -> set[Path]:
+    """Logs of the runs that were begun."""
+    return set(bench.results.glob("logs/*/*/run.log"))
 
 
 def descendants(bench: Bench) -> list[str]:

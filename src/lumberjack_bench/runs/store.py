@@ -172,6 +172,9 @@ class ResultStore:
                 return False
         except filelock.Timeout:
             return True
+        except OSError:
+            # A folder that one may only look at.
+            return False
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
