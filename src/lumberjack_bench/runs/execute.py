@@ -165,6 +165,8 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     """
     started = datetime.datetime.now(datetime.UTC)
     clock = time.perf_counter()
+    from lumberjack_bench.runs.holdout import n_training_rows
+
     data = load_rows(run.dataset)
     build = functools.partial(
         build_method,
@@ -175,11 +177,11 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
         n_jobs=n_jobs,
         allow_targets=settings.allow_targets,
     )
-    # The card is of the method as one would release it; the fixed noise seed is noted beside it.
     method = build()
     skip = getattr(method, "skip", None)
-    if skip is not None and (reason := skip(data.schema, run.eps)):
+    if skip is not None and (reason := skip(n_training_rows(len(data.y)))):
         return _record(run, settings, "skipped", reason=str(reason))
+    # The card is of the method as one would release it; the fixed noise seed is noted beside it.
     card = method.privacy_card().to_dict()
     title = run_title(run, data.source)
     repetitions = []

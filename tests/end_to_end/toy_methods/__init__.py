@@ -106,8 +106,8 @@ class Vague(Toy):
 
 
 class Skipping(Toy):
-    def skip(self, schema: Any, epsilon: float) -> str | None:
-        return f"needs eps of at least 1, got {epsilon:g}" if epsilon < 1 else None
+    def skip(self, n_rows: int) -> str | None:
+        return None if self.epsilon >= 1 else f"{n_rows} rows need eps of at least 1"
 
 
 class Exiting(Toy):
