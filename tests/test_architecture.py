@@ -125,7 +125,8 @@ ARROWS = {
     "cards": "methods",
     "audit": "methods",
     "config": "datasets runs.identity",
-    "overrides": "config",
+    "spelling": "",
+    "overrides": "config spelling",
     "arguments": "config overrides",
     "runs.identity": "",
     "runs.holdout": "",
@@ -141,7 +142,7 @@ ARROWS = {
     "runs.progress": "config runs.execute runs.identity runs.plan runs.store",
     "results": "files runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
-    "figures": "configured datasets files methods results",
+    "figures": "configured datasets files methods results spelling",
     "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
     "command": "arguments cards config methods overrides tracking runs.compose runs.isolation runs.launch "
