@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="results_dir=..., ...")
     given = parser.parse_args(arguments)
     settings = read_settings(compose_one([*given.overrides, "sweep_id=log_results"], CONF_DIR))
-    if settings.tracking["kind"] == "none":
+    if settings.tracking.kind == "none":
         raise ConfigError("tracking=none shows nothing; choose tracking=sqlite or tracking=server.")
     store = ResultStore(settings.results_dir)
     results = list(store.results())

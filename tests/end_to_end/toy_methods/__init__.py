@@ -105,6 +105,11 @@ class Vague(Toy):
         return {"depth": float("nan")}
 
 
+class Skipping(Toy):
+    def skip(self, n_rows: int) -> str | None:
+        return None if self.epsilon >= 1 else f"{n_rows} rows need eps of at least 1"
+
+
 class Exiting(Toy):
     def fit(self, X: Any, y: Any) -> Exiting:
         sys.exit(0)
