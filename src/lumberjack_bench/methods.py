@@ -202,4 +202,5 @@ def reason_to_skip(method: Method, n_rows: int) -> str | None:
         Number of training rows.
     """
     skip = getattr(method, "skip", None)
-    return None if skip is None else skip(n_rows)
+    reason = None if skip is None else skip(n_rows)
+    return str(reason) if reason else None

@@ -127,9 +127,9 @@ def load_panels(
     wanted = request.datasets or tuple(datasets)
     panels = read_panels(table, wanted, request.methods, request.metric)
     if not panels:
-        failed = table[(table["status"] != "ok") & table["dataset"].isin(wanted or present)]
+        no_result = table[(table["status"] != "ok") & table["dataset"].isin(wanted or present)]
         about = f" ({', '.join(wanted)})" if wanted else ""
-        also = f" {len(failed)} of its runs failed." if len(failed) else ""
+        also = f" {len(no_result)} of its runs have no result." if len(no_result) else ""
         raise FigureError(
             f"the results table has no finished {request.metric} rows for {request.name}{about}; "
             f"it holds {', '.join(present) or 'no data set'}.{also} Make them with: {command}"

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method
+from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method, reason_to_skip
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
 from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone, first_line
@@ -178,9 +178,8 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
         allow_targets=settings.allow_targets,
     )
     method = build()
-    skip = getattr(method, "skip", None)
-    if skip is not None and (reason := skip(n_training_rows(len(data.y)))):
-        return _record(run, settings, "skipped", reason=str(reason))
+    if reason := reason_to_skip(method, n_training_rows(len(data.y))):
+        return _record(run, settings, "skipped", reason=reason)
     # The card is of the method as one would release it; the fixed noise seed is noted beside it.
     card = method.privacy_card().to_dict()
     title = run_title(run, data.source)
