@@ -19,18 +19,7 @@ from lumberjack_bench.datasets.draft import MARK, draft_schema
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the draft for the table named on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command line; None takes the process's own.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Print the draft for the table named on the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -16,25 +16,14 @@ from collections.abc import Sequence
 
 import yaml
 
+from lumberjack_bench.configured import choices
 from lumberjack_bench.datasets import Dataset, DatasetError, load
-from lumberjack_bench.datasets.named import configured_names, named_config
+from lumberjack_bench.datasets.named import named_config
 from lumberjack_bench.datasets.sources import data_folder
 
 
 def describe(dataset: Dataset, folder: str) -> str:
-    """Say in two lines what a data set holds and where it comes from.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data set.
-    folder : str
-        Its data folder.
-
-    Returns
-    -------
-    str
-    """
+    """Say in two lines what a data set holds, where it comes from, and in which data folder it is."""
     summary, source = dataset.summary(), dataset.source
     note = f" -- STAND-IN: {source.stand_in_note}" if source.is_stand_in else ""
     return (
@@ -47,18 +36,7 @@ def describe(dataset: Dataset, folder: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare the data sets named on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command line; None takes the process's own.
-
-    Returns
-    -------
-    int
-        Exit code: 1 when one of them could not be had.
-    """
+    """Prepare the data sets named on the command line; exit code 1 when one could not be had."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -66,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "names",
         nargs="+",
         metavar="NAME|KEY=VALUE",
-        help=f"data sets ({', '.join(configured_names())}) and settings for all of them",
+        help=f"data sets ({', '.join(choices('dataset'))}) and settings for all of them",
     )
     words = parser.parse_args(arguments).names
     names = [word for word in words if "=" not in word]
     if not names:
-        parser.error(f"name a data set: {', '.join(configured_names())}")
+        parser.error(f"name a data set: {', '.join(choices('dataset'))}")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     n_failed = 0
     for name in names:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 import threading
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -23,31 +25,27 @@ class FileServer:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.cut_off: set[str] = set()
-        self.silent: set[str] = set()
-        self.refused: set[str] = set()
+        self.trouble: dict[str, str] = {}
         self.requests: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.requests.append(self.path)
-                if self.path in outer.silent:
+                trouble = outer.trouble.get(self.path)
+                content = outer.files.get(self.path)
+                if trouble == "silent":
                     time.sleep(0.6)
-                    return
-                if self.path in outer.refused:
+                elif trouble == "refused":
                     self.send_error(403, "Forbidden")
-                    return
-                if self.path not in outer.files:
+                elif content is None:
                     self.send_error(404, "Not Found")
-                    return
-                content = outer.files[self.path]
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                if self.path in outer.cut_off:
-                    content = content[: len(content) // 2]
-                self.wfile.write(content)
+                else:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    end = len(content) // (2 if trouble == "cut off" else 1)
+                    self.wfile.write(content[:end])
 
             def log_message(self, *args: object) -> None:
                 pass
@@ -67,3 +65,17 @@ def server() -> Iterator[FileServer]:
     running = FileServer()
     yield running
     running.close()
+
+
+@pytest.fixture
+def zipped() -> Callable[[dict[str, bytes]], bytes]:
+    """Return the bytes of a zip archive of files."""
+
+    def archive(files: dict[str, bytes]) -> bytes:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as members:
+            for name, content in files.items():
+                members.writestr(name, content)
+        return buffer.getvalue()
+
+    return archive

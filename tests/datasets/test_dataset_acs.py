@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
-import zipfile
 from pathlib import Path
 
 import folktables
@@ -14,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumberjack_bench import datasets
-from lumberjack_bench.datasets import DatasetError, acs
+from lumberjack_bench.datasets import DatasetError, acs_survey
+from lumberjack_bench.datasets.loaders import acs
 from lumberjack_bench.datasets.named import named_config
 from lumberjack_bench.datasets.schema_files import read_schema
 
@@ -135,7 +134,7 @@ def persons(data_dir: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acs, "CENSUS", "http://127.0.0.1:9")
+    monkeypatch.setattr(acs_survey, "CENSUS", "http://127.0.0.1:9")
 
 
 def load(task: str, /, **changes: object) -> datasets.Dataset:
@@ -149,53 +148,20 @@ def test_rows_and_labels_are_those_that_the_filters_let_through(persons, task):
     assert loaded.y.tolist() == labels
     ages = person_file()["AGEP"].astype(int).to_numpy()[lines]
     assert loaded.X["AGEP"].tolist() == ages.tolist()
-    assert loaded.schema.feature_names == tuple(
-        getattr(folktables, acs.TASKS[task].problem).features
-    )
+    assert loaded.X.dtypes["AGEP"] == np.int8
+    assert loaded.counts == datasets.RowCounts({}, {}, {})
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_read_equals_what_folktables_reads(persons, data_dir, task):
     survey = folktables.ACSDataSource("2018", "1-Year", "person", root_dir=str(data_dir))
-    problem = getattr(folktables, acs.TASKS[task].problem)
+    problem = acs.TASKS[task].definition
     values, target, _ = problem.df_to_numpy(survey.get_data(states=["CA"], download=False))
     loaded = load(task)
-    ours = np.column_stack([loaded.X[name].astype(float) for name in loaded.schema.feature_names])
+    assert list(loaded.schema.feature_names) == problem.features
+    ours = np.column_stack([loaded.X[name].astype(float) for name in problem.features])
     np.testing.assert_array_equal(ours, values.astype(float))
     np.testing.assert_array_equal(loaded.y, target)
-
-
-def test_an_empty_code_is_zero_not_applicable(persons):
-    loaded = load("acs_employment")
-    # Line 10 is two years old: no schooling, no military service, no cognitive question.
-    assert loaded.X.loc[10, ["SCHL", "MIL", "DREM", "ESP", "MIG"]].tolist() == [0, 0, 0, 1, 1]
-    assert loaded.X.loc[11, "MIG"] == 0
-    assert loaded.counts.n_filled == 0
-
-
-@pytest.mark.parametrize(
-    ("task", "features", "categorical"),
-    [
-        # Table 1 of the paper.
-        ("acs_income", 10, 4),
-        ("acs_employment", 16, 10),
-        ("acs_public_coverage", 19, 10),
-        ("acs_travel_time", 16, 7),
-    ],
-)
-def test_counts_of_features_are_those_of_table_1(persons, task, features, categorical):
-    summary = load(task).summary()
-    assert (summary.n_features, summary.n_categorical, summary.n_classes) == (
-        features,
-        categorical,
-        2,
-    )
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_no_code_of_the_synthetic_file_lies_outside_the_public_ranges(persons, task):
-    counts = load(task).counts
-    assert (counts.n_clipped, counts.n_unseen) == (0, 0)
 
 
 def test_codes_outside_the_public_ranges_are_clipped_or_unseen_and_counted(data_dir, caplog):
@@ -212,13 +178,6 @@ def test_codes_outside_the_public_ranges_are_clipped_or_unseen_and_counted(data_
     assert values[1, loaded.schema.feature_names.index("MAR")] == -1
     assert "clipped: OCCP 1" in caplog.text
     assert "unseen: MAR 1" in caplog.text
-
-
-def test_columns_are_held_in_small_types(persons):
-    X = load("acs_public_coverage").X
-    assert X.dtypes["AGEP"] == np.int8
-    assert X.dtypes["PINCP"] == np.int16
-    assert isinstance(X.dtypes["MAR"], pd.CategoricalDtype)
 
 
 def test_a_file_with_fewer_persons_than_published_is_a_stand_in(persons):
@@ -256,35 +215,31 @@ def test_early_years_have_their_own_file_names(data_dir):
     assert not loaded.source.is_stand_in
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TASKS[:2])
 def test_without_network_and_file_the_error_says_what_to_download_and_where_to_put_it(
     data_dir, task
 ):
     with pytest.raises(DatasetError) as caught:
         load(task, states=["TX"], horizon="5-Year")
     folder = data_dir / "2018" / "5-Year"
-    lines = str(caught.value).splitlines()
-    assert lines[0].startswith(f"{task} (2018 5-Year person file of TX): no source worked")
-    assert "stand-in table: no folder named" in lines[1]
-    assert f"file {folder / 'psam_p48.csv'}: not there" in lines[2]
-    assert "US Census Bureau (" in lines[3]
-    assert "refused" in lines[3]
+    first, there, stand_in, census, by_hand = str(caught.value).splitlines()
+    assert first.startswith(f"{task} (2018 5-Year person file of TX): no source worked")
+    assert f"{folder}: psam_p48.csv not there" in there
+    assert "stand-in table: no folder named" in stand_in
+    assert "US Census Bureau (" in census
+    assert "refused" in census
     for word in ("csv_ptx.zip", "year 2018", "horizon 5-Year", "state TX", "psam_p48.csv"):
-        assert word in lines[4]
-    assert str(folder) in lines[4]
+        assert word in by_hand
+    assert str(folder) in by_hand
 
 
-def archive(text: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as members:
-        members.writestr("psam_p06.csv", text)
-        members.writestr("ACS2018_PUMS_README.pdf", "read me")
-    return buffer.getvalue()
-
-
-def test_the_download_is_unpacked_into_the_folder_of_folktables(server, data_dir, monkeypatch):
-    monkeypatch.setattr(acs, "CENSUS", server.url)
-    server.files["/2018/1-Year/csv_pca.zip"] = archive(person_file().to_csv(index=False))
+def test_the_download_is_unpacked_into_the_folder_of_folktables(
+    server, zipped, data_dir, monkeypatch
+):
+    monkeypatch.setattr(acs_survey, "CENSUS", server.url)
+    server.files["/2018/1-Year/csv_pca.zip"] = zipped(
+        {"psam_p06.csv": person_file().to_csv(index=False).encode(), "README.pdf": b"read me"}
+    )
     before = datasets.identity(named_config("acs_income"))
     assert load("acs_income").n_rows == 11
     assert datasets.identity(named_config("acs_income")) == before
@@ -295,108 +250,50 @@ def test_the_download_is_unpacked_into_the_folder_of_folktables(server, data_dir
     assert server.requests == ["/2018/1-Year/csv_pca.zip"]
 
 
-@pytest.mark.parametrize("trouble", ["cut off", "damaged", "forbidden", "not a zip", "empty zip"])
-def test_a_download_that_fails_leaves_no_file_and_says_why(server, data_dir, monkeypatch, trouble):
-    monkeypatch.setattr(acs, "CENSUS", server.url)
-    url = "/2018/1-Year/csv_pca.zip"
-    content = archive(person_file().to_csv(index=False))
-    server.files[url] = content
-    if trouble == "cut off":
-        server.cut_off.add(url)
-    elif trouble == "damaged":
-        middle = 200  # inside the compressed person file
-        server.files[url] = content[:middle] + b"\xff" * 60 + content[middle + 60 :]
-    elif trouble == "forbidden":
-        server.refused.add(url)
-    elif trouble == "not a zip":
-        server.files[url] = b"<html>please accept cookies</html>"
-    else:
-        server.files[url] = b"PK\x05\x06" + bytes(18)
-    reason = {
-        "cut off": "cut off after",
-        "damaged": "is damaged",
-        "forbidden": "HTTP 403",
-        "not a zip": "is damaged",
-        "empty zip": "holds no psam_p06.csv",
-    }[trouble]
-    with pytest.raises(DatasetError, match=f"US Census Bureau.*{reason}"):
-        load("acs_income")
-    assert [p.name for p in (data_dir / "2018" / "1-Year").iterdir()] == [".lock"]
+def change(column: str, rows: list[int] | slice, value: str) -> str:
+    persons = person_file()
+    persons.loc[rows, column] = value
+    return persons.to_csv(index=False)
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.55, 0.9])
-def test_a_truncated_file_is_refused_and_left_alone(data_dir, kept):
-    text = person_file().to_csv(index=False)
-    part = text[: int(len(text) * kept)]
-    path = put(data_dir, part)
-    with pytest.raises(DatasetError, match=r"psam_p06\.csv.*truncated.*2018 1-Year"):
+FILE = person_file().to_csv(index=False)
+HEADER, *LINES = FILE.splitlines(keepends=True)
+FIRST = "".join([HEADER, *LINES[:7]])
+
+DAMAGED = {
+    "empty": ("", "is empty"),
+    "no person": (HEADER, "no persons"),
+    "cut in a line": (f"{FIRST}{LINES[7][:40]}", "truncated"),
+    "cut in a line that ends": (f"{FIRST}{LINES[7][:40]}\n", "fields, but there are 40 columns"),
+    "cut in the last field": (FILE[:-2], "breaks off in its last line"),
+    "no number": (change("AGEP", [3, 5], "forty"), r"'forty' in column 'AGEP'.* 2 such of 20"),
+    "of another state": (person_file(state_code=48).to_csv(index=False), "ST is 48 in 20 of 20"),
+    "duplicate column": (
+        pd.concat([person_file(), person_file()[["SEX"]]], axis=1).to_csv(index=False),
+        r"duplicate columns \['SEX'\]",
+    ),
+    "one class": (change("ESR", slice(None), "1"), "only one class: all 20 rows are 1"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_or_wrong_file_is_refused_and_left_alone(data_dir, text, message):
+    path = put(data_dir, text)
+    with pytest.raises(DatasetError, match=rf"psam_p06\.csv.*{message}"):
         load("acs_employment")
-    assert path.read_text() == part
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n", person_file().to_csv(index=False).split("\n")[0] + "\n"]
-)
-def test_a_file_without_persons_is_refused(data_dir, text):
-    put(data_dir, text)
-    with pytest.raises(DatasetError, match=r"psam_p06\.csv.*(empty|no persons)"):
-        load("acs_employment")
-
-
-def test_a_file_cut_within_its_last_field_is_refused(data_dir):
-    put(data_dir, person_file().to_csv(index=False)[:-2])
-    with pytest.raises(DatasetError, match="breaks off in its last line"):
-        load("acs_income")
-
-
-def test_a_file_cut_in_the_middle_line_is_refused_with_the_line(data_dir):
-    lines = person_file().to_csv(index=False).split("\n")
-    lines[7] = lines[7][:40]
-    put(data_dir, "\n".join(lines))
-    with pytest.raises(DatasetError, match="fields, but there are 40 columns"):
-        load("acs_income")
+    assert path.read_text() == text
 
 
 def test_the_file_of_a_later_year_is_refused_with_the_missing_columns_named(data_dir):
     rows = person_file(year=2019).rename(columns={"RELP": "RELSHIPP", "JWTR": "JWTRNS"})
     put(data_dir, rows.to_csv(index=False))
-    with pytest.raises(DatasetError, match=r"lacks the columns RELP \(RELSHIPP, .*since 2019\)"):
+    with pytest.raises(DatasetError, match=r"lacks the columns RELP \(since 2019 RELSHIPP,"):
         load("acs_income")
-    with pytest.raises(DatasetError, match=r"RELP \(RELSHIPP.*JWTR \(JWTRNS"):
+    with pytest.raises(DatasetError, match=r"RELP \(.*RELSHIPP.*JWTR \(.*JWTRNS"):
         load("acs_travel_time")
     # Public coverage needs neither; its rows give the year away.
     with pytest.raises(DatasetError, match=r"is the file of 2019 .*not of 2018"):
         load("acs_public_coverage")
-
-
-def test_the_file_of_another_state_is_refused(data_dir):
-    put(data_dir, person_file(state_code=48).to_csv(index=False))
-    for task in ("acs_income", "acs_public_coverage"):
-        with pytest.raises(DatasetError, match="ST is 48 in 20 of 20 rows, but CA is 6"):
-            load(task)
-
-
-def test_a_field_that_is_no_number_is_named_with_its_rows(data_dir):
-    rows = person_file()
-    rows.loc[[3, 5], "AGEP"] = "forty"
-    put(data_dir, rows.to_csv(index=False))
-    with pytest.raises(DatasetError, match=r"'AGEP' holds 'forty' in 2 of 20 rows"):
-        load("acs_income")
-
-
-def test_duplicate_columns_are_refused(data_dir):
-    rows = person_file()
-    put(data_dir, pd.concat([rows, rows[["SEX"]]], axis=1).to_csv(index=False))
-    with pytest.raises(DatasetError, match=r"duplicate columns \['SEX'\]"):
-        load("acs_income")
-
-
-def test_one_class_only_is_refused(data_dir):
-    rows = person_file()
-    rows["ESR"] = "1"
-    put(data_dir, rows.to_csv(index=False))
-    with pytest.raises(DatasetError, match="only one class: all 20 rows are 1"):
-        load("acs_employment")
 
 
 @pytest.mark.parametrize(
@@ -464,29 +361,23 @@ def test_a_label_in_survey_codes_is_turned_into_the_task_s_label(tmp_path):
     assert loaded.y.tolist() == (rows["ESR"] == "1").astype(int).tolist()
 
 
-def test_one_odd_label_does_not_change_how_the_others_are_read(stand_in):
+def test_a_stand_in_that_does_not_fit_is_refused(stand_in):
     path = stand_in / "acs_income_part.parquet"
     table = pq.read_table(path)
-    labels = table.column("PINCP").to_pandas().astype("int64").copy()
-    labels.iloc[0] = 60_000
-    pq.write_table(
-        table.set_column(table.column_names.index("PINCP"), "PINCP", pa.array(labels)), path
-    )
-    with pytest.raises(DatasetError, match="holds 60000 in 1 of 11 rows"):
-        load("acs_income", stand_in_dir=str(stand_in))
 
+    def refused(changed: pa.Table, message: str) -> None:
+        pq.write_table(changed, path)
+        with pytest.raises(DatasetError, match=message):
+            load("acs_income", stand_in_dir=str(stand_in))
 
-def test_a_stand_in_that_does_not_fit_is_refused_with_the_columns_named(stand_in, tmp_path):
-    table = pq.read_table(stand_in / "acs_income_part.parquet").drop_columns(["RELP", "WKHP"])
-    pq.write_table(table, stand_in / "acs_income_part.parquet")
-    with pytest.raises(DatasetError, match=r"stand-in table.*missing columns \['RELP', 'WKHP'\]"):
-        load("acs_income", stand_in_dir=str(stand_in))
-
-
-def test_two_stand_ins_for_a_task_are_refused(stand_in):
-    pq.write_table(pa.table({"a": [1]}), stand_in / "acs_income_other.parquet")
-    with pytest.raises(DatasetError, match="several acs_income"):
-        load("acs_income", stand_in_dir=str(stand_in))
+    lacking = table.drop_columns(["RELP", "WKHP"])
+    refused(lacking, r"stand-in.*missing columns \['RELP', 'WKHP'\]")
+    # One odd label does not change how the others are read.
+    position = table.column_names.index("PINCP")
+    labels = pa.array([60_000, *table.column("PINCP").to_pylist()[1:]])
+    refused(table.set_column(position, "PINCP", labels), "holds 60000 in 1 of 11 rows")
+    pq.write_table(table, stand_in / "acs_income_other.parquet")
+    refused(table, "several acs_income")
 
 
 def test_identity_tells_a_stand_in_from_the_survey(stand_in):
@@ -507,32 +398,17 @@ def test_a_part_of_the_survey_file_is_not_the_whole_one(data_dir, monkeypatch):
     put(data_dir, rows[1:].to_csv(index=False))
     assert datasets.identity(config) not in (part, published)
     whole = {(2018, "1-Year", ("CA",)): len(rows) - 1}
-    monkeypatch.setattr(acs, "PUBLISHED_PERSONS", whole)
+    monkeypatch.setattr(acs_survey, "PUBLISHED_PERSONS", whole)
     assert datasets.identity(config) == published
 
 
-DEVELOPMENT_TABLES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "acs"
-
-
-@pytest.mark.skipif(
-    not DEVELOPMENT_TABLES.is_dir(), reason="needs the development tables in ../shared/data/acs"
-)
 @pytest.mark.parametrize(
     ("task", "rows", "majority"),
     [("acs_income", 89_958, 58.9), ("acs_public_coverage", 55_419, 63.1)],
 )
-def test_development_tables_fit_the_public_ranges(task, rows, majority):
-    loaded = load(task, stand_in_dir=str(DEVELOPMENT_TABLES))
+def test_development_tables_fit_the_public_ranges(development_tables, task, rows, majority):
+    loaded = load(task, stand_in_dir=str(development_tables))
     summary = loaded.summary()
     # Majorities as in Table 1 of the paper; row counts of the parts.
     assert (summary.n_rows, round(100 * summary.majority, 1)) == (rows, majority)
-    assert (loaded.counts.n_clipped, loaded.counts.n_unseen, loaded.counts.n_filled) == (0, 0, 0)
-    assert os.path.basename(loaded.source.file).startswith(task)
-
-
-@pytest.mark.skipif(
-    not DEVELOPMENT_TABLES.is_dir(), reason="needs the development tables in ../shared/data/acs"
-)
-def test_the_travel_time_proxy_is_refused_with_its_columns_named():
-    with pytest.raises(DatasetError, match=r"missing columns \['RELP', 'PUMA', 'ST', 'POWPUMA'"):
-        load("acs_travel_time", stand_in_dir=str(DEVELOPMENT_TABLES))
+    assert loaded.counts == datasets.RowCounts({}, {}, {})

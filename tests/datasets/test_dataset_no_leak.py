@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lumberjack import LumberjackClassifier
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets import Dataset, DataSource
-from lumberjack_bench.datasets.compact import compact_rows
+from lumberjack_bench.datasets.row_validation import validate_rows
 
 SCHEMA = FeatureSchema(
     features=(
@@ -42,7 +42,7 @@ def loaded(last_row: tuple[object, object, object, str]) -> Dataset:
             "y": pa.array(y),
         }
     )
-    X, codes, counts = compact_rows(table, SCHEMA, what="t", is_strict=False)
+    X, codes, counts = validate_rows(table, SCHEMA, table_name="t", is_strict=False)
     return Dataset("t", SCHEMA, X, codes, DataSource("table", "", "", "", N_ROWS), counts)
 
 

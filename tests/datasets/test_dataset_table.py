@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,12 @@ features:
   - {name: sugar, numeric: [0, 1]}
   - {name: colour, categories: [red, yes, no, grün, "01"]}
 """
+
+
+def one_feature(feature: str, classes: str = "[a, b]") -> str:
+    """A schema of a single feature x, and the label y."""
+    return f"label: y\nclasses: {classes}\nfeatures: [{{name: x, {feature}}}]\n"
+
 
 ROWS = """\
 weight,note,colour,kind,sugar
@@ -56,7 +63,7 @@ def write(tmp_path: Path):
     return config
 
 
-def test_a_csv_is_checked_clipped_and_coded_by_its_schema(write):
+def test_a_csv_is_checked_clipped_and_coded_by_its_schema_and_a_parquet_file_likewise(write):
     loaded = datasets.load(write(ROWS))
     assert list(loaded.X.columns) == ["weight", "sugar", "colour"]
     assert loaded.X["weight"].tolist() == [100, 200, 500, 50]
@@ -67,21 +74,10 @@ def test_a_csv_is_checked_clipped_and_coded_by_its_schema(write):
     np.testing.assert_array_equal(values, expected)
     assert dict(counts.clipped) == {"weight": 1}
     assert loaded.source.file == "früchte.csv"
-
-
-def test_a_parquet_file_gives_the_same_as_the_csv(write):
-    rows = pd.DataFrame(
-        {
-            "weight": [100, 200, 900, 50],
-            "colour": pd.Categorical(["red", "no", "grün", "01"]),
-            "kind": ["apple", "pear", "pear", "apple"],
-            "sugar": [0.25, 0.5, 0.1, 1],
-        }
-    )
-    from_parquet = datasets.load(write(rows))
-    from_csv = datasets.load(write(ROWS))
-    pd.testing.assert_frame_equal(from_parquet.X, from_csv.X)
-    np.testing.assert_array_equal(from_parquet.y, from_csv.y)
+    frame = pd.read_csv(io.StringIO(ROWS), dtype={"colour": "category"})
+    from_parquet = datasets.load(write(frame))
+    pd.testing.assert_frame_equal(from_parquet.X, loaded.X)
+    np.testing.assert_array_equal(from_parquet.y, loaded.y)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +96,7 @@ def test_a_parquet_file_gives_the_same_as_the_csv(write):
     ],
 )
 def test_numbers_are_held_in_the_smallest_type_that_loses_nothing(write, bounds, values, dtype):
-    schema = f"label: y\nclasses: [0, 1]\nfeatures: [{{name: x, numeric: {bounds}}}]\n"
+    schema = one_feature(f"numeric: {bounds}", "[0, 1]")
     rows = "x,y\n" + "".join(f"{x},{i % 2}\n" for i, x in enumerate(values.split()))
     loaded = datasets.load(write(rows, schema))
     assert loaded.X["x"].dtype == dtype
@@ -121,19 +117,9 @@ def test_numbers_are_held_in_the_smallest_type_that_loses_nothing(write, bounds,
     ],
 )
 def test_text_in_a_csv_spells_numbers_and_truth_values(write, classes, spelled):
-    schema = f"label: y\nclasses: {classes}\nfeatures: [{{name: x, numeric: [0, 9]}}]\n"
+    schema = one_feature("numeric: [0, 9]", classes)
     rows = "x,y\n" + "".join(f"1,{label}\n" for label in spelled.split())
     assert datasets.load(write(rows, schema)).y.tolist() == [0, 1, 1]
-
-
-def test_numbers_in_a_parquet_file_match_categories_written_as_text(write):
-    schema = "label: y\nclasses: ['0', '1']\nfeatures: [{name: x, categories: ['1', '2']}]\n"
-    rows = pd.DataFrame({"x": [1.0, 2.0, 1.0], "y": [True, False, True]})
-    for labels in ([True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]):
-        rows["y"] = labels
-        loaded = datasets.load(write(rows, schema))
-        assert loaded.y.tolist() == [1, 0, 1]
-        assert loaded.encoded()[0][:, 0].tolist() == [0, 1, 0]
 
 
 def test_missing_entries_take_the_public_fill_value(write):
@@ -148,13 +134,6 @@ def test_missing_entries_take_the_public_fill_value(write):
     assert dict(counts.filled) == {"weight": 1, "colour": 1}
 
 
-def test_the_texts_that_mean_missing_can_be_chosen(write):
-    schema = SCHEMA.replace('"01"]', '"01"], fill: red')
-    rows = ROWS.replace("grün", "-9")
-    loaded = datasets.load(write(rows, schema, missing_texts=["-9"]))
-    assert dict(loaded.counts.filled) == {"colour": 1}
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -166,6 +145,7 @@ def test_the_texts_that_mean_missing_can_be_chosen(write):
         (",pear", ",", r"'kind' has no value in 2 of 4 rows"),
         ("pear", "apple", r"'kind' has only one class: all 4 rows are 'apple'"),
         ("sugar", "salt", r"missing columns \['sugar'\]"),
+        ("0,", "9999,", r"'weight' lies outside .*\[0, 500\] in all 4 rows"),
         ("50,d", "2020-01-02,d", r"'weight' is numeric .* but holds '2020-01-02' in 1 of 4 rows"),
         ("note", "colour", r"columns appear more than once: \['colour'\]"),
         ("200,b,no,pear,0.5", "200,b,no", r"has 3 fields, but there are 5 columns"),
@@ -179,18 +159,10 @@ def test_a_table_that_does_not_fit_is_refused_in_one_line(write, old, new, messa
     assert caught.value.dataset_name == "fruit"
 
 
-def test_bounds_that_no_row_meets_are_refused(write):
-    with pytest.raises(DatasetError, match=r"'weight' lies outside .*\[0, 10\] in all 4 rows"):
-        datasets.load(write(ROWS, SCHEMA.replace("[0, 500]", "[0, 10]")))
-
-
 def test_unlisted_categories_go_the_rest_way_when_asked(write):
     loaded = datasets.load(write(ROWS.replace("grün", "blue"), unlisted="rest"))
     assert dict(loaded.counts.unseen) == {"colour": 1}
     assert loaded.encoded()[0][:, 2].tolist() == [0, 2, -1, 4]
-    # The same from the cache.
-    again = datasets.load(write(ROWS.replace("grün", "blue"), unlisted="rest"))
-    assert again.encoded()[0][:, 2].tolist() == [0, 2, -1, 4]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +175,11 @@ def test_unlisted_categories_go_the_rest_way_when_asked(write):
         ({"unlisted": "maybe"}, "unlisted must be 'error' or 'rest'"),
         ({"kind": "excel"}, "kind must be one of"),
         ({"name": ""}, "needs a name"),
-        ({"name": None}, "needs a name"),
         ({"name": ["a"]}, r"name must be a word or a number, got \['a'\]"),
         ({"name": "a/b"}, "cannot be part of a file's name"),
-        ({"name": "a\\b"}, "cannot be part of a file's name"),
-        ({"name": ".."}, "cannot be part of a file's name"),
         ({"name": "a\0b"}, "cannot be part of a file's name"),
         ({"name": "é" * 51}, "is 102 bytes long"),
         ({"missing_texts": True}, "missing_texts must be texts .* got True"),
-        ({"missing_texts": [None]}, "missing_texts must be texts .* got None"),
-        ({"missing_texts": {"a": 1}}, "missing_texts must be texts .* got {'a': 1}"),
         ({"decimal": ";"}, r"decimal must be '\.' or ',', got ';'"),
         ({"unlabelled": "keep"}, "unlabelled must be 'error' or 'drop'"),
     ],
@@ -253,32 +220,8 @@ def test_a_file_that_cannot_be_read_is_refused(write, tmp_path, name, content, m
         datasets.load(write(ROWS, path=str(tmp_path / name)))
 
 
-def test_a_parquet_file_with_duplicate_columns_is_refused(write, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = [pa.array([1, 2])] * 4 + [pa.array(["apple", "pear"])]
-    names = ["weight", "sugar", "colour", "weight", "kind"]
-    pq.write_table(pa.table(columns, names=names), tmp_path / "a.parquet")
-    with pytest.raises(DatasetError, match=r"columns appear more than once: \['weight'\]"):
-        datasets.load(write(ROWS, path=str(tmp_path / "a.parquet")))
-
-
-def test_a_column_of_times_is_no_numeric_feature(write):
-    rows = pd.DataFrame(
-        {
-            "weight": pd.to_datetime(["2020-01-01", "2020-01-02"]),
-            "sugar": [0.1, 0.2],
-            "colour": ["red", "no"],
-            "kind": ["apple", "pear"],
-        }
-    )
-    with pytest.raises(DatasetError, match=r"'weight' is numeric .* holds \['2020-01-01'"):
-        datasets.load(write(rows))
-
-
 def test_an_entry_is_read_alike_in_a_csv_a_parquet_file_a_frame_and_a_list(write):
-    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, categories: [true, 0, 2.5, 10]}]\n"
+    schema = one_feature("categories: [true, 0, 2.5, 10]")
     texts = ["TRUE", " true", "True", "1", "1.0", "False", "00", "2.50", "1e1", "10"]
     values = [True, 1, 1.0, np.float32(1), "01", False, 0, "2.5", 10, 10.0]
     codes = [0, 0, 0, 0, 0, 1, 1, 2, 3, 3]
@@ -297,7 +240,7 @@ def test_an_entry_is_read_alike_in_a_csv_a_parquet_file_a_frame_and_a_list(write
 
 
 def test_one_odd_entry_changes_no_other_one(write):
-    schema = "label: y\nclasses: [1, 2]\nfeatures: [{name: x, categories: [1, 2]}]\n"
+    schema = one_feature("categories: [1, 2]", "[1, 2]")
     plain = pd.DataFrame({"x": [1, 2, 1], "y": [1, 2, 2]})
     odd = pd.DataFrame({"x": ["1", "2", "1", "odd"], "y": ["1.0", "2", "2", "1"]})
     expected = datasets.load(write(plain, schema))
@@ -307,10 +250,7 @@ def test_one_odd_entry_changes_no_other_one(write):
 
 
 def test_categories_beyond_the_floats_and_missing_ones_keep_their_codes(write):
-    schema = (
-        "label: y\nclasses: [a, b]\n"
-        "features: [{name: x, categories: [9007199254740993, 0.5, null, 9007199254740992]}]\n"
-    )
+    schema = one_feature("categories: [9007199254740993, 0.5, null, 9007199254740992]")
     rows = "x,y\n9007199254740992,a\n,b\n9007199254740993,b\n"
     loaded = datasets.load(write(rows, schema))
     assert loaded.encoded()[0][:, 0].tolist() == [3, 2, 0]
@@ -318,7 +258,7 @@ def test_categories_beyond_the_floats_and_missing_ones_keep_their_codes(write):
 
 
 def test_one_text_that_means_missing_is_one_text_not_its_letters(write):
-    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, categories: [n, none], fill: n}]\n"
+    schema = one_feature("categories: [n, none], fill: n")
     rows = "x,y\nn,a\nnone,b\n none ,b\n"
     config = write(rows, schema, missing_texts="none")
     assert dict(datasets.load(config).counts.filled) == {"x": 2}
@@ -328,7 +268,7 @@ def test_one_text_that_means_missing_is_one_text_not_its_letters(write):
 
 @pytest.mark.parametrize("chosen", [-9, ["-9"], ["-9", -9.0]])
 def test_a_number_that_means_missing_does_so_however_it_is_written(write, chosen):
-    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9], fill: 4}]\n"
+    schema = one_feature("numeric: [0, 9], fill: 4")
     for values in ([1, -9, 3], ["1", "-9.0", "3"], [1.0, -9.0, np.nan]):
         rows = pd.DataFrame({"x": values, "y": ["a", "b", "a"]})
         loaded = datasets.load(write(rows, schema, missing_texts=chosen))
@@ -337,10 +277,8 @@ def test_a_number_that_means_missing_does_so_however_it_is_written(write, chosen
 
 def test_the_schema_file_may_say_how_entries_are_written_and_the_settings_win(write):
     # The third row has no label.
-    schema = (
-        'missing_texts: ["?"]\ndecimal: ","\nunlabelled: drop\n'
-        "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9], fill: 4}]\n"
-    )
+    schema = 'missing_texts: ["?"]\ndecimal: ","\nunlabelled: drop\n'
+    schema += one_feature("numeric: [0, 9], fill: 4")
     rows = "x;y\n1,5;a\n?;b\n7;?\n2;a\n"
     loaded = datasets.load(write(rows, schema))
     assert loaded.encoded()[0][:, 0].tolist() == [1.5, 4, 2]
@@ -353,12 +291,9 @@ def test_the_schema_file_may_say_how_entries_are_written_and_the_settings_win(wr
         datasets.load(write(rows, schema, missing_texts=["NA"]))
     with pytest.raises(DatasetError, match=r"holds '1,5' in 1 of 3 rows"):
         datasets.load(write(rows, schema, decimal="."))
-
-
-def test_points_are_no_decimals_where_commas_are(write):
-    schema = "decimal: ','\nlabel: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9]}]\n"
-    with pytest.raises(DatasetError, match=r"holds '1\.234' in 1 of 2 rows"):
-        datasets.load(write("x;y\n1.234;a\n2,5;b\n", schema))
+    # Where commas stand before decimals, a point may group digits.
+    with pytest.raises(DatasetError, match=r"holds '7\.234' in 1 of 3 rows"):
+        datasets.load(write(rows.replace("2;", "7.234;"), schema))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt", "a.csv.gz", "a.TSV.gz"])
@@ -374,17 +309,11 @@ def test_the_separator_is_the_one_that_fits_the_first_lines(write, tmp_path, nam
     pd.testing.assert_frame_equal(loaded.X, datasets.load(write(ROWS)).X)
 
 
-def test_a_name_in_two_lines_is_one_name(write):
-    schema = 'label: y\nclasses: [a, b]\nfeatures: [{name: "x\\nz", numeric: [0, 9]}]\n'
-    loaded = datasets.load(write('"x\nz",y\n1,a\n2,b\n', schema))
-    assert loaded.encoded()[0][:, 0].tolist() == [1, 2]
-
-
 def test_columns_that_the_schema_does_not_use_may_be_anything(write, tmp_path):
     rows = ROWS.replace("note", "n") + "70,e,no,pear,1\n"
     twice = "".join(f"{line},{line.split(',')[1]}\n" for line in rows.splitlines())
     pd.testing.assert_frame_equal(datasets.load(write(twice)).X, datasets.load(write(rows)).X)
-    schema = "label: y\nclasses: [a, b]\nfeatures: [{name: x, numeric: [0, 9]}]\n"
+    schema = one_feature("numeric: [0, 9]")
     frame = pd.DataFrame({"x": [1, 2], "tags": [["p"], ["q", "r"]], "y": ["a", "b"]})
     assert datasets.load(write(frame, schema)).n_rows == 2
     with pytest.raises(DatasetError, match=r"column 'tags' holds lists or records \(list"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from lumberjack_bench.datasets.dataset import (
@@ -14,6 +14,7 @@ from lumberjack_bench.datasets.dataset import (
     RowCounts,
     Summary,
 )
+from lumberjack_bench.datasets.loaders import KINDS, Loader, loader
 
 __all__ = [
     "DataSource",
@@ -28,8 +29,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("acs", "adult", "table", "toy")
-
 _LONGEST_NAME = 100
 
 
@@ -39,12 +38,8 @@ def load(config: Mapping[str, Any]) -> Dataset:
     Parameters
     ----------
     config : mapping
-        ``name``, ``kind`` (one of ``acs``, ``adult``, ``table``, ``toy``) and the loader's own
-        keys; see ``conf/dataset/*.yaml``.
-
-    Returns
-    -------
-    Dataset
+        ``name``, ``kind`` (a module of :mod:`lumberjack_bench.datasets.loaders`) and the loader's
+        own keys; see ``conf/dataset/*.yaml``.
 
     Raises
     ------
@@ -52,14 +47,14 @@ def load(config: Mapping[str, Any]) -> Dataset:
         When the config is wrong, the data cannot be had, or the rows do not fit the schema.
     """
     try:
-        dataset: Dataset = _loader(config).load({**config, "name": name_of(config)})
+        dataset = _loader(config).load({**config, "name": name_of(config)})
     except DatasetError as error:
         error.dataset_name = str(config.get("name") or "")
         raise
     logger.info("%s: loaded (%s)", dataset.name, dataset.source.label)
     if dataset.source.is_stand_in:
         logger.warning("%s: stand-in: %s", dataset.name, dataset.source.stand_in_note)
-    for verb, counts in dataset.counts.to_dict().items():
+    for verb, counts in asdict(dataset.counts).items():
         if counts:
             listed = ", ".join(f"{column} {count:,}" for column, count in counts.items())
             logger.info("%s (%s): entries %s: %s", dataset.name, dataset.source.label, verb, listed)
@@ -67,46 +62,17 @@ def load(config: Mapping[str, Any]) -> Dataset:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-    """Return a text that differs whenever a config leads to different rows.
+    """Return a text that differs whenever a config, as :func:`load` takes it, leads to different rows.
 
     It belongs into the identity of a run: folders and environment variables do not, but a table
-    edited since, or a stand-in, must not pass for what was run before.
-
-    Parameters
-    ----------
-    config : mapping
-        As :func:`load` takes it.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DatasetError
-        When the config is wrong, or a local table that it names is not there.
+    edited since, or a stand-in, must not pass for what was run before. Raises
+    :class:`DatasetError` when the config is wrong, or a local table that it names is not there.
     """
-    described: str = _loader(config).identity({**config, "name": name_of(config)})
-    return described
+    return _loader(config).identity({**config, "name": name_of(config)})
 
 
 def name_of(config: Mapping[str, Any]) -> str:
-    """Return the name of a data set, which results and files are called by.
-
-    Parameters
-    ----------
-    config : mapping
-        As :func:`load` takes it.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DatasetError
-        When there is none, or it cannot be part of a file's name.
-    """
+    """Return the name of a data set, which results and files are called by."""
     name = config.get("name")
     if isinstance(name, bool) or not isinstance(name, str | int | float | None):
         raise DatasetError(f"dataset: name must be a word or a number, got {name!r}.")
@@ -126,9 +92,8 @@ def name_of(config: Mapping[str, Any]) -> str:
     return text
 
 
-def _loader(config: Mapping[str, Any]) -> Any:
+def _loader(config: Mapping[str, Any]) -> Loader:
     kind = config.get("kind")
     if kind not in KINDS:
         raise DatasetError(f"dataset: kind must be one of {list(KINDS)}, got {kind!r}.")
-    # One module per kind, imported when used: folktables and scikit-learn take seconds.
-    return importlib.import_module(f"{__name__}.{kind}")
+    return loader(str(kind))

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lumberjack.schema import CategoricalFeature, FeatureSchema
-from lumberjack_bench.datasets.compact import categorical_column
 from lumberjack_bench.datasets.dataset import Dataset, DataSource, RowCounts
-from lumberjack_bench.datasets.sources import atomic_file, folder_lock
+from lumberjack_bench.datasets.entries import EntryOptions
+from lumberjack_bench.datasets.row_validation import categorical_column, validate_rows
+from lumberjack_bench.datasets.sources import folder_lock
+from lumberjack_bench.files import open_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -36,38 +38,50 @@ def cached(
     name: str,
     schema: FeatureSchema,
     key: Mapping[str, Any],
-    build: Callable[[], Dataset],
+    read: Callable[[], tuple[pa.Table, DataSource]],
+    *,
+    is_strict: bool,
+    options: EntryOptions | None = None,
 ) -> Dataset:
-    """Return a data set from the cache, building and keeping it when it is not there.
+    """Return a data set from the cache; if it is not there, read, validate and keep it.
 
     Parameters
     ----------
     folder : Path
         The cache folder; made if missing.
     name : str
-        Name of the data set.
     schema : FeatureSchema
-        Its schema; part of the key.
+        Part of the key.
     key : mapping
         What else the rows depend on: source checksum, file name, settings of the loader.
-    build : callable
-        Reads the source.
-
-    Returns
-    -------
-    Dataset
+    read : callable
+        Reads the table and says where it comes from; the number of rows is filled in here.
+    is_strict, options
+        As :func:`~lumberjack_bench.datasets.row_validation.validate_rows` takes them.
     """
     text = json.dumps({**key, "format": _FORMAT, "schema": schema.digest()}, sort_keys=True)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.parquet"
     with folder_lock(folder, f"{name}: loading"):
         dataset = _read(path, name, schema)
-        if dataset is None:
-            dataset = build()
-            try:
-                _write(path, dataset)
-            except OSError as error:
-                reason = error.strerror or error
-                logger.warning("%s: cannot keep a cache in %s (%s)", name, folder, reason)
+        if dataset is not None:
+            return dataset
+        table, source = read()
+        X, y, counts = validate_rows(
+            table,
+            schema,
+            table_name=f"{name} ({source.file})",
+            is_strict=is_strict,
+            options=options,
+        )
+        if len(y) < table.num_rows:
+            without = f"without {table.num_rows - len(y):,} rows that have no label"
+            source = replace(source, description=f"{source.description}, {without}")
+        dataset = Dataset(name, schema, X, y, replace(source, n_rows=len(y)), counts)
+        try:
+            _write(path, dataset)
+        except OSError as error:
+            reason = error.strerror or error
+            logger.warning("%s: cannot keep a cache in %s (%s)", name, folder, reason)
     return dataset
 
 
@@ -78,9 +92,9 @@ def _write(path: Path, dataset: Dataset) -> None:
         values = column.cat.codes if isinstance(feature, CategoricalFeature) else column
         arrays[str(position)] = pa.array(values.to_numpy(), from_pandas=False)
     arrays["y"] = pa.array(dataset.y)
-    about = {"source": asdict(dataset.source), "counts": dataset.counts.to_dict()}
+    about = {"source": asdict(dataset.source), "counts": asdict(dataset.counts)}
     table = pa.table(arrays).replace_schema_metadata({_METADATA: json.dumps(about)})
-    with atomic_file(path) as handle:
+    with open_atomically(path) as handle:
         pq.write_table(table, handle, write_page_checksum=True)
 
 

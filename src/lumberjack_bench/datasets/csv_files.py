@@ -6,16 +6,17 @@ compressed (.gz).
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import itertools
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -50,22 +51,11 @@ class Header:
     has_rows: bool
 
 
-def read_header(path: Path, *, what: str) -> Header:
+def read_header(path: Path, *, table_name: str) -> Header:
     """Read the column names of a csv file and guess what separates the fields.
 
     The separator is the one that gives all of the first lines the same number of fields, and of
     several the one that gives most.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    what : str
-        Name of the table for messages.
-
-    Returns
-    -------
-    Header
 
     Raises
     ------
@@ -75,21 +65,18 @@ def read_header(path: Path, *, what: str) -> Header:
     candidates: list[tuple[tuple[bool, bool, int], Header]] = []
     failure: Exception | None = None
     for separator in SEPARATORS:
-        try:
-            with io.TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as handle:
-                first = list(itertools.islice(csv.reader(handle, delimiter=separator), _N_FIRST))
-        except (FileNotFoundError, IsADirectoryError):
-            raise DatasetError(f"{what}: no file {path}. Check the path.") from None
-        except UnicodeDecodeError as error:
-            raise DatasetError(_not_utf8(path, what, str(error))) from None
-        except (EOFError, OSError, zlib.error) as error:
-            raise DatasetError(_unreadable(error, path, what)) from None
-        except csv.Error as error:  # such as a very long line without this separator
-            failure = error
-            continue
+        with _opened(path, table_name) as handle:
+            lines = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
+            try:
+                first = list(itertools.islice(csv.reader(lines, delimiter=separator), _N_FIRST))
+            except csv.Error as error:  # such as a very long line without this separator
+                failure = error
+                continue
         filled = [fields for fields in first if fields]
         if not filled:
-            raise DatasetError(f"{what}: {path} is empty; expected a line with the column names.")
+            raise DatasetError(
+                f"{table_name}: {path} is empty; expected a line with the column names."
+            )
         n_fields = len(filled[0])
         is_even = n_fields > 1 and all(len(fields) == n_fields for fields in filled)
         names = [name.strip() for name in filled[0]]
@@ -97,7 +84,7 @@ def read_header(path: Path, *, what: str) -> Header:
         is_expected = separator == "\t" and ".tsv" in path.name.lower()
         candidates.append(((is_even, is_expected, n_fields), header))
     if not candidates:
-        raise DatasetError(f"{what}: {path} is not a csv file ({failure}).")
+        raise DatasetError(f"{table_name}: {path} is not a csv file ({failure}).")
     return max(candidates, key=lambda candidate: candidate[0])[1]
 
 
@@ -105,7 +92,7 @@ def read_text_columns(
     path: Path,
     columns: Sequence[str],
     *,
-    what: str,
+    table_name: str,
     header_names: Sequence[str] | None = None,
     skip_lines: int = 0,
 ) -> pa.Table:
@@ -117,8 +104,8 @@ def read_text_columns(
         The file, in UTF-8.
     columns : sequence of str
         The columns to read, all present; of several with one name the first is read.
-    what : str
-        Name of the table for messages.
+    table_name : str
+        For messages.
     header_names : sequence of str or None
         Column names of a file that has no header line and is separated by commas.
     skip_lines : int
@@ -135,15 +122,15 @@ def read_text_columns(
         When a line has too few or too many fields, as in a truncated file.
     """
     if header_names is None:
-        header = read_header(path, what=what)
+        header = read_header(path, table_name=table_name)
         if not header.has_rows:
             return pa.table({name: pa.array([], pa.large_string()) for name in columns})
     else:
         header = Header(list(header_names), ",", -1, True)
     # By position: a name that nobody asked for may stand there twice.
     positions = [str(header.names.index(name)) for name in columns]
-    try:
-        with _open(path) as handle:
+    with _opened(path, table_name) as handle:
+        try:
             table = pa_csv.read_csv(
                 handle,
                 read_options=pa_csv.ReadOptions(
@@ -161,25 +148,13 @@ def read_text_columns(
                     strings_can_be_null=False,
                 ),
             )
-    except pa.ArrowInvalid as error:
-        raise DatasetError(_explain(error, path, what, len(header.names))) from None
-    except (EOFError, OSError, zlib.error) as error:
-        raise DatasetError(_unreadable(error, path, what)) from None
+        except pa.ArrowInvalid as error:
+            raise DatasetError(_explain(error, path, table_name, len(header.names))) from None
     return table.rename_columns(list(columns))
 
 
 def has_whole_last_line(path: Path) -> bool:
-    """Whether a text file ends with a line break, as a file that was written to its end does.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a text file ends with a line break, as a file that was written to its end does."""
     with path.open("rb") as handle:
         handle.seek(0, io.SEEK_END)
         if not handle.tell():
@@ -188,32 +163,35 @@ def has_whole_last_line(path: Path) -> bool:
         return handle.read(1) == b"\n"
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".gz":
-        return io.BufferedReader(gzip.GzipFile(path))
-    return path.open("rb")
+@contextlib.contextmanager
+def _opened(path: Path, table_name: str) -> Iterator[Any]:
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as handle:
+            yield handle
+    except (FileNotFoundError, IsADirectoryError):
+        raise DatasetError(f"{table_name}: no file {path}. Check the path.") from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(_not_utf8(path, table_name, str(error))) from None
+    except (EOFError, OSError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(f"{table_name}: cannot read {path} ({reason}).") from None
 
 
-def _unreadable(error: Exception, path: Path, what: str) -> str:
-    reason = getattr(error, "strerror", None) or error
-    return f"{what}: cannot read {path} ({reason})."
+def _not_utf8(path: Path, table_name: str, reason: str) -> str:
+    return f"{table_name}: {path} is not text in UTF-8 ({reason}). Save it in UTF-8."
 
 
-def _not_utf8(path: Path, what: str, reason: str) -> str:
-    return f"{what}: {path} is not text in UTF-8 ({reason}). Save it in UTF-8."
-
-
-def _explain(error: pa.ArrowInvalid, path: Path, what: str, n_names: int) -> str:
+def _explain(error: pa.ArrowInvalid, path: Path, table_name: str, n_names: int) -> str:
     text = str(error).splitlines()[0]
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", text)
     if ragged:
         line = f"line {ragged[1]}" if ragged[1] else "a line"
         return (
-            f"{what}: {path}: {line} has {ragged[3]} fields, but there are {n_names} columns. The "
+            f"{table_name}: {path}: {line} has {ragged[3]} fields, but there are {n_names} columns. The "
             "file is truncated or damaged; get it again, or correct the line."
         )
     if "Empty CSV" in text:
-        return f"{what}: {path} has no rows."
+        return f"{table_name}: {path} has no rows."
     if "invalid UTF8" in text:
-        return _not_utf8(path, what, "a field holds other bytes")
-    return f"{what}: {path} cannot be read as csv: {text}"
+        return _not_utf8(path, table_name, "a field holds other bytes")
+    return f"{table_name}: {path} cannot be read as csv: {text}"

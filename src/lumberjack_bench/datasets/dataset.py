@@ -1,7 +1,4 @@
-"""What a loaded data set is: compact rows, their public schema, and where they came from.
-
-Finding, checking and caching rows is done by the sibling modules.
-"""
+"""What a loaded data set is: compact rows, their public schema, and where they came from."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class DataSource:
     description: str
     file: str
     sha256: str
-    n_rows: int
+    n_rows: int = 0
     is_stand_in: bool = False
     stand_in_note: str = ""
 
@@ -84,45 +81,12 @@ class RowCounts:
     unseen: Mapping[str, int] = field(default_factory=dict)
     filled: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def n_clipped(self) -> int:
-        """Entries clipped to the bounds, over all columns."""
-        return sum(self.clipped.values())
-
-    @property
-    def n_unseen(self) -> int:
-        """Entries with an unlisted category, over all columns."""
-        return sum(self.unseen.values())
-
-    @property
-    def n_filled(self) -> int:
-        """Missing entries, over all columns."""
-        return sum(self.filled.values())
-
-    def to_dict(self) -> dict[str, dict[str, int]]:
-        """Return the counts as plain data.
-
-        Returns
-        -------
-        dict
-        """
-        return {
-            "clipped": dict(self.clipped),
-            "unseen": dict(self.unseen),
-            "filled": dict(self.filled),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The row of a data set in a table like the paper's Table 1.
 
-    Parameters
-    ----------
-    n_rows, n_features, n_categorical, n_classes : int
-        Sizes.
-    majority : float
-        Share of the most frequent class, in [0, 1].
+    ``majority`` is the share of the most frequent class, in [0, 1].
     """
 
     n_rows: int
@@ -139,7 +103,6 @@ class Dataset:
     Parameters
     ----------
     name : str
-        Name of the data set.
     schema : FeatureSchema
         Public facts, in the original values (not codes).
     X : DataFrame of shape (n_rows, n_features)
@@ -149,9 +112,7 @@ class Dataset:
     y : ndarray of shape (n_rows,), int8 or int16
         Class codes, positions in ``schema.classes``.
     source : DataSource
-        Where the rows came from.
     counts : RowCounts
-        Entries that had to be clipped, coded as unseen, or filled.
     """
 
     name: str
@@ -166,11 +127,6 @@ class Dataset:
         """Number of rows."""
         return len(self.y)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the features and labels as held in memory."""
-        return int(self.X.memory_usage(deep=True).sum()) + int(self.y.nbytes)
-
     def encoded(self) -> tuple[NDArray[np.float64], RowCounts]:
         """Return the rows in the numeric form that methods take.
 
@@ -180,17 +136,11 @@ class Dataset:
             As :meth:`lumberjack.schema.FeatureSchema.encode` gives it, missing entries replaced
             by the schema's public fill values. Each row depends on itself alone.
         counts : RowCounts
-            Entries clipped, unseen and filled.
         """
         return self.schema.encode(self.X, missing="fill").values, self.counts
 
     def summary(self) -> Summary:
-        """Return sizes and the share of the most frequent class.
-
-        Returns
-        -------
-        Summary
-        """
+        """Return sizes and the share of the most frequent class."""
         frequencies = np.bincount(self.y, minlength=self.schema.n_classes)
         return Summary(
             n_rows=self.n_rows,

