@@ -1,4 +1,4 @@
-"""Checks on what a baseline is given: coded tables, class codes, privacy parameters and seeds.
+"""Checks on the rows that a baseline is given: coded tables and class codes.
 
 The coded form of a table is described in :mod:`lumberjack.schema`. Nothing here looks at the data
 for anything but a refusal.
@@ -6,8 +6,6 @@ for anything but a refusal.
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -16,91 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lumberjack.schema import UNSEEN, FeatureSchema
 
-Seed = int | np.random.SeedSequence | None
-"""What the methods take as a seed; None stands for fresh entropy of the operating system."""
-
-
-def check_privacy_parameters(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return (epsilon, delta) as floats, or raise when they are no privacy parameters.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive; infinity switches the noise off.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    tuple of float
-
-    Raises
-    ------
-    ValueError
-        When a value is out of range or not a number.
-    """
-    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real) or not epsilon > 0:
-        raise ValueError(
-            f"epsilon must be positive, got {epsilon!r}. "
-            "For a non-private baseline use method=extra_trees."
-        )
-    if isinstance(delta, bool) or not isinstance(delta, numbers.Real) or not 0 <= delta < 1:
-        raise ValueError(f"delta must lie in [0, 1), got {delta!r}.")
-    return float(epsilon), float(delta)
-
-
-def check_mode(mode: str, allowed: tuple[str, ...]) -> str:
-    """Return `mode`, or raise when it is not one of the allowed variants.
-
-    Parameters
-    ----------
-    mode : str
-        Variant asked for.
-    allowed : tuple of str
-        Variants the method has.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        When the variant is unknown.
-    """
-    if mode not in allowed:
-        raise ValueError(f"mode must be one of {', '.join(allowed)}, got {mode!r}.")
-    return mode
-
-
-def check_count(name: str, value: Any, minimum: int = 1) -> int:
-    """Return a whole-number parameter, or raise when it is none or too small.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : int
-        The value.
-    minimum : int
-        Smallest allowed value.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        When the value is no whole number or below `minimum`.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise ValueError(f"{name} must be a whole number, at least {minimum}, got {value!r}.")
-    return int(value)
-
 
 def check_table(X: Any, schema: FeatureSchema) -> NDArray[np.float64]:
-    """Return `X` as a row-major float matrix that fits the coded schema.
+    """Return a row-major copy of a table that fits the coded schema, or say what is wrong with it.
 
     Parameters
     ----------
@@ -114,11 +30,6 @@ def check_table(X: Any, schema: FeatureSchema) -> NDArray[np.float64]:
     ndarray of shape (n_rows, n_features), float64
         Numeric features clipped to the public bounds; a categorical code the schema does not list
         becomes :data:`~lumberjack.schema.UNSEEN`.
-
-    Raises
-    ------
-    ValueError
-        When `X` is sparse, not a table, has another number of columns, or holds NaN or infinities.
     """
     if scipy.sparse.issparse(X):
         raise ValueError("X is sparse, but a dense table is needed. Convert it with X.toarray().")
@@ -153,25 +64,16 @@ def check_table(X: Any, schema: FeatureSchema) -> NDArray[np.float64]:
 
 
 def check_labels(y: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.int64]:
-    """Return `y` as class codes.
+    """Return the class codes of rows, or say what is wrong with them.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
         Class codes 0..n_classes-1; not every class need occur.
     n_rows : int
-        Number of rows of the table the labels belong to.
+        Number of rows of the table the labels belong to; at least one.
     n_classes : int
         Number of classes of the schema.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), int64
-
-    Raises
-    ------
-    ValueError
-        When there are no rows, the lengths differ, or a label is no class code.
     """
     labels = np.asarray(y)
     if labels.ndim != 1:
@@ -190,65 +92,3 @@ def check_labels(y: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.int64]
             "Encode it with FeatureSchema.encode_labels."
         )
     return labels.astype(np.int64)
-
-
-def seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """Return a seed sequence of its own for what a method draws.
-
-    Parameters
-    ----------
-    seed : int, SeedSequence or None
-        None stands for fresh entropy of the operating system.
-
-    Returns
-    -------
-    SeedSequence
-        A fresh object, so that spawning from it leaves the caller's untouched.
-
-    Raises
-    ------
-    ValueError
-        When the seed is of another kind or negative.
-    """
-    if seed is None:
-        return np.random.SeedSequence()
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise ValueError(f"a seed must be a whole number, a SeedSequence or None, got {seed!r}.")
-    return np.random.SeedSequence(int(seed))
-
-
-def fixed_noise_concerns(noise_seed: Any) -> tuple[str, ...]:
-    """Return what a fixed seed of the privacy noise costs, for a privacy card.
-
-    Parameters
-    ----------
-    noise_seed : int, SeedSequence or None
-        The seed of the noise.
-
-    Returns
-    -------
-    tuple of str
-        Empty when the noise comes from the operating system.
-    """
-    if noise_seed is None:
-        return ()
-    return (
-        "the noise seed is fixed, for a repeatable experiment: whoever knows it can undo the noise",
-    )
-
-
-def describe_epsilon(epsilon: float) -> str:
-    """Return epsilon as a reader writes it.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive, possibly infinite.
-
-    Returns
-    -------
-    str
-    """
-    return "infinity" if math.isinf(epsilon) else f"{epsilon:g}"

@@ -8,44 +8,25 @@ unlike there, every tree counts every record.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from baselines.coded_classifier import CodedClassifier
-from baselines.coded_input import (
-    Seed,
-    check_count,
-    check_labels,
-    check_mode,
-    check_privacy_parameters,
-    check_table,
-)
-from baselines.multiway_trees import NOISE_STREAM, STRUCTURE_STREAM, draw_keys, generator
-from baselines.random_trees import SplitSpace, grow
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import Rows, grow
 from lumberjack.accounting.guarantee import PrivacyCard
-from lumberjack.schema import FeatureSchema
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FullyRandomClassifier(CodedClassifier):
     """Forest of fully random binary trees with exact leaf counts (not private).
 
     Parameters
     ----------
-    schema : FeatureSchema
-        Coded schema: bounds, numbers of categories and classes.
-    epsilon, delta : float
-        Not used; part of the contract of all methods.
-    mode : {"paper"}
-        There is one variant.
-    random_state : int, SeedSequence or None
-        Seed of the splits.
-    noise_seed : int, SeedSequence or None
-        Seed of the labels of leaves with a tie.
-    n_jobs : int
-        Not used: a fit takes a fraction of a second.
     n_estimators : int
         Number of trees.
     max_depth : int
@@ -53,13 +34,14 @@ class FullyRandomClassifier(CodedClassifier):
 
     Attributes
     ----------
-    forest_ : RandomTrees
+    forest_ : RandomBinaryTrees
         The trees with their labels.
 
     Notes
     -----
     A numeric feature is split at a threshold uniform in the node's interval, a categorical one into
-    one category, uniform among those that no ancestor used, and the rest.
+    one category, uniform among those that no ancestor used, and the rest. `noise_seed` decides the
+    labels of leaves with a tie.
 
     References
     ----------
@@ -69,106 +51,32 @@ class FullyRandomClassifier(CodedClassifier):
     display_name: ClassVar[str] = "Fully random trees (non-private)"
     is_private: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        schema: FeatureSchema,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        mode: str = "paper",
-        random_state: Seed = None,
-        noise_seed: Seed = None,
-        n_jobs: int | None = 1,
-        n_estimators: int = 25,
-        max_depth: int = 10,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mode = mode
-        self.random_state = random_state
-        self.noise_seed = noise_seed
-        self.n_jobs = n_jobs
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Count the classes of all records in the leaves of each tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-        y : array-like of shape (n_rows,)
-            Class codes.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            When a parameter or the data is unusable.
-        """
-        check_privacy_parameters(self.epsilon, self.delta)
-        check_mode(self.mode, ("paper",))
-        check_count("n_estimators", self.n_estimators)
-        check_count("max_depth", self.max_depth)
-        schema = self.schema
-        table = check_table(X, schema)
-        labels = check_labels(y, len(table), schema.n_classes)
-        self.classes_ = np.arange(schema.n_classes)
-        self.forest_ = grow(
-            table,
-            labels,
-            schema.n_classes,
-            SplitSpace(schema.lower, schema.upper, schema.n_categories),
-            draw_keys(generator(self.random_state, STRUCTURE_STREAM), self.n_estimators),
-            self.max_depth,
-            np.inf,
-            generator(self.noise_seed, NOISE_STREAM),
-        )
-        return self
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the share of trees that vote for each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self, "forest_")
-        return self.forest_.votes(check_table(X, self.schema)) / self.n_estimators
+    n_estimators: int = 25
+    max_depth: int = 10
 
     def fit_report(self) -> dict[str, float]:
-        """Return the mean number of leaves that a record reached.
-
-        Returns
-        -------
-        dict of str to float
-        """
-        check_is_fitted(self, "forest_")
+        """Return the mean number of leaves that a record reached."""
+        check_is_fitted(self)
         n_leaves = [len(keys) for keys in self.forest_.leaf_keys]
         return {"mean_reached_leaves_per_tree": float(np.mean(n_leaves))}
 
     def privacy_card(self) -> PrivacyCard:
-        """Return the card of a method that promises nothing.
-
-        Returns
-        -------
-        PrivacyCard
-        """
-        return PrivacyCard(
-            method=self.display_name,
-            mode=self.mode,
-            claimed=None,
-            source="the Lumberjack paper, figure 1: infinite budget",
+        """Return the card of a method that promises nothing."""
+        return self._card(
             status="not private",
+            source="the Lumberjack paper, figure 1: infinite budget",
             concerns=("leaf labels are exact majorities",),
         )
+
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+        self.forest_ = grow(
+            Rows(table, labels, self.schema.n_classes),
+            SplitSpace.of(self.schema),
+            draw_keys(self._structure_generator(), self.n_estimators),
+            self.max_depth,
+            np.inf,
+            self._noise_generator(),
+        )
+
+    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.forest_.votes(table) / self.n_estimators

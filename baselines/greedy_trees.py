@@ -16,16 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.private_median import draw_private_median
 from lumberjack.compiled import compiled
-
-ONE_VERSUS_REST, EXHAUSTIVE, SAMPLED = 0, 1, 2
-"""How the sets of categories of a feature are made."""
-
-MAX_OPERATOR, GINI = 0, 1
-"""Scores: sum over the sides of the largest class count; minus the summed impurity n * Gini."""
-
-LARGEST_EXHAUSTIVE = 8
-"""Features with more categories are split one against the rest by ``EXHAUSTIVE``."""
+from lumberjack.schema import FeatureSchema
 
 MAX_SUBSET_SIZE = 8
 N_SAMPLED_SUBSETS = 64
@@ -60,10 +53,8 @@ class Rules(NamedTuple):
         Splits on a path.
     n_thresholds : int
         Equally spaced thresholds per numeric feature; 0 for one private median.
-    subsets : int
-        ``ONE_VERSUS_REST``, ``EXHAUSTIVE`` or ``SAMPLED``.
-    score : int
-        ``MAX_OPERATOR`` or ``GINI``.
+    has_sampled_subsets : bool
+        Whether the sets of categories of a feature are drawn, or single categories.
     looks_at_purity : bool
         Stop at pure and at small nodes and label pure ones without noise (not private).
     smallest_node : int
@@ -72,8 +63,7 @@ class Rules(NamedTuple):
 
     max_depth: int
     n_thresholds: int
-    subsets: int
-    score: int
+    has_sampled_subsets: bool
     looks_at_purity: bool
     smallest_node: int
 
@@ -134,12 +124,7 @@ class GreedyTree(NamedTuple):
 
 
 def lay_out(
-    table: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    n_categories: NDArray[np.int64],
-    n_classes: int,
+    table: NDArray[np.float64], labels: NDArray[np.int64], schema: FeatureSchema
 ) -> Columns:
     """Return the table as :func:`grow_tree` takes it.
 
@@ -149,18 +134,12 @@ def lay_out(
         Coded table.
     labels : ndarray of shape (n_rows,), int64
         Class codes.
-    lower, upper, n_categories : ndarray of shape (n_features,)
-        From the schema.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    Columns
+    schema : FeatureSchema
+        Coded schema.
     """
     ranks = np.zeros(table.shape, dtype=np.int64, order="F")
     distinct: list[NDArray[np.float64]] = []
-    for j, n in enumerate(n_categories):
+    for j, n in enumerate(schema.n_categories):
         if n == 0:
             values, ranks[:, j] = np.unique(table[:, j], return_inverse=True)
         else:
@@ -173,66 +152,22 @@ def lay_out(
         ranks,
         np.concatenate(distinct),
         offsets.astype(np.int64),
-        lower,
-        upper,
-        n_categories,
-        n_classes,
+        schema.lower,
+        schema.upper,
+        schema.n_categories,
+        schema.n_classes,
     )
 
 
-def private_median_probabilities(
-    values: NDArray[np.float64], lower: float, upper: float, exponent: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the law of the private median: its intervals and their probabilities.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        Within the bounds.
-    lower, upper : float
-        Public bounds.
-    exponent : float
-        An interval weighs its width times exp(-exponent * |N_left - N_right|); half the budget for
-        a budget's worth of privacy, since the difference has sensitivity 1 and is not monotone.
-
-    Returns
-    -------
-    edges : ndarray of shape (n_distinct + 2,)
-        Ends of the intervals.
-    probabilities : ndarray of shape (n_distinct + 1,)
-    """
-    distinct, counts = np.unique(values, return_counts=True)
-    edges = np.concatenate([[lower], distinct, [upper]])
-    weights = np.empty(len(distinct) + 1)
-    _interval_log_weights(distinct, counts, len(distinct), lower, upper, exponent, weights)
-    weights = np.exp(weights - weights.max())
-    return edges, weights / weights.sum()
-
-
 @compiled(nogil=True)
-def split_score(left: NDArray[np.int64], total: NDArray[np.int64], score: int) -> float:
-    """Return the score of a split.
+def split_score(left: NDArray[np.int64], total: NDArray[np.int64]) -> float:
+    """Return minus the summed Gini impurity n * Gini of the two sides of a split.
 
     Parameters
     ----------
-    left : ndarray of shape (n_classes,), int64
-        Class counts of the left side.
-    total : ndarray of shape (n_classes,), int64
-        Class counts of the node.
-    score : int
-        ``MAX_OPERATOR`` or ``GINI``.
-
-    Returns
-    -------
-    float
+    left, total : ndarray of shape (n_classes,), int64
+        Class counts of the left side and of the node.
     """
-    if score == MAX_OPERATOR:
-        largest_left = 0
-        largest_right = 0
-        for k in range(len(total)):
-            largest_left = max(largest_left, left[k])
-            largest_right = max(largest_right, total[k] - left[k])
-        return float(largest_left + largest_right)
     n_left = n_right = 0
     squares_left = squares_right = 0.0
     for k in range(len(total)):
@@ -250,81 +185,8 @@ def split_score(left: NDArray[np.int64], total: NDArray[np.int64], score: int) -
 
 
 @compiled(nogil=True)
-def _interval_log_weights(
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    n_values: int,
-    lower: float,
-    upper: float,
-    exponent: float,
-    log_weights: NDArray[np.float64],
-) -> None:
-    """Write the log-weight of each interval between sorted values, the bounds included."""
-    n_records = 0
-    for i in range(n_values):
-        n_records += counts[i]
-    n_left = 0
-    start = lower
-    for i in range(n_values + 1):
-        end = values[i] if i < n_values else upper
-        width = end - start
-        if width > 0:
-            log_weights[i] = np.log(width) - exponent * abs(2 * n_left - n_records)
-        else:
-            log_weights[i] = -np.inf
-        if i < n_values:
-            n_left += counts[i]
-            start = end
-
-
-@compiled(nogil=True)
 def _gumbel(noise: np.random.Generator) -> float:
     return -np.log(-np.log(1.0 - noise.random()))
-
-
-@compiled(nogil=True)
-def _draw_private_median(
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    n_values: int,
-    lower: float,
-    upper: float,
-    exponent: float,
-    log_weights: NDArray[np.float64],
-    noise: np.random.Generator,
-) -> tuple[float, int]:
-    """Draw a threshold; return it and how many of the distinct values lie left of it."""
-    _interval_log_weights(values, counts, n_values, lower, upper, exponent, log_weights)
-    largest = log_weights[: n_values + 1].max()
-    place = noise.random()
-    within = noise.random()
-    if largest == -np.inf:
-        return lower, n_values
-    total = 0.0
-    for i in range(n_values + 1):
-        log_weights[i] = np.exp(log_weights[i] - largest)
-        total += log_weights[i]
-    place *= total
-    chosen = n_values
-    for i in range(n_values + 1):
-        if place < log_weights[i]:
-            chosen = i
-            break
-        place -= log_weights[i]
-    # Rounding may run past the last interval of positive width.
-    while log_weights[chosen] == 0.0:
-        chosen -= 1
-    start = lower if chosen == 0 else values[chosen - 1]
-    end = upper if chosen == n_values else values[chosen]
-    return start + within * (end - start), chosen
-
-
-@compiled(nogil=True)
-def _is_in_subset(subset: int, category: int, n_categories: int, is_enumerated: bool) -> bool:
-    """Say whether a category belongs to a numbered set of a feature without sampling."""
-    if is_enumerated:
-        return ((subset + 1) >> category) & 1 == 1
-    return subset == category
 
 
 @compiled(nogil=True)
@@ -340,7 +202,6 @@ def _draw_class(counts: NDArray[np.int64], exponent: float, noise: np.random.Gen
 @compiled(nogil=True)
 def grow_tree(
     columns: Columns,
-    rows: NDArray[np.int64],
     rules: Rules,
     budgets: Budgets,
     structure: np.random.Generator,
@@ -352,20 +213,15 @@ def grow_tree(
     ----------
     columns : Columns
         The table.
-    rows : ndarray of shape (n_own_rows,), int64
-        The records that the tree counts; reordered in place.
     rules : Rules
     budgets : Budgets
     structure : numpy.random.Generator
         Source of sampled sets of categories, which nobody needs to protect.
     noise : numpy.random.Generator
         Source of all other draws.
-
-    Returns
-    -------
-    GreedyTree
     """
-    n_features = columns.table.shape[1]
+    n_rows, n_features = columns.table.shape
+    rows = np.arange(n_rows)
     n_classes = columns.n_classes
     n_nodes = 2 ** (rules.max_depth + 1) - 1
     largest_domain = max(1, columns.n_categories.max())
@@ -378,7 +234,7 @@ def grow_tree(
     exists[0] = True
     starts = np.zeros(n_nodes, dtype=np.int64)
     ends = np.zeros(n_nodes, dtype=np.int64)
-    ends[0] = len(rows)
+    ends[0] = n_rows
     node_lower = np.empty((n_nodes, n_features))
     node_upper = np.empty((n_nodes, n_features))
     node_lower[0] = columns.lower
@@ -419,10 +275,9 @@ def grow_tree(
                     n_values = _count_values(
                         columns, own, own_labels, j, cells, values, value_counts
                     )
-                    drawn, n_left_values = _draw_private_median(
-                        values,
-                        value_counts,
-                        n_values,
+                    drawn, n_left_values = draw_private_median(
+                        values[:n_values],
+                        value_counts[:n_values],
                         node_lower[node, j],
                         node_upper[node, j],
                         budgets.median,
@@ -432,7 +287,7 @@ def grow_tree(
                     left[:] = 0
                     for v in range(n_left_values):
                         _add(left, cells, v)
-                    score = budgets.split * split_score(left, total, rules.score) + _gumbel(noise)
+                    score = budgets.split * split_score(left, total) + _gumbel(noise)
                     if score > best_score:
                         best_score = score
                         feature[node] = j
@@ -451,9 +306,7 @@ def grow_tree(
                     left[:] = 0
                     for t in range(rules.n_thresholds):
                         _add(left, cells, t)
-                        score = budgets.split * split_score(left, total, rules.score) + _gumbel(
-                            noise
-                        )
+                        score = budgets.split * split_score(left, total) + _gumbel(noise)
                         if score > best_score:
                             best_score = score
                             feature[node] = j
@@ -464,31 +317,23 @@ def grow_tree(
                         category = int(columns.table[own[i], j])
                         if category >= 0:
                             cells[category, own_labels[i]] += 1
-                    is_enumerated = n_categories == 2 or (
-                        rules.subsets == EXHAUSTIVE and n_categories <= LARGEST_EXHAUSTIVE
-                    )
-                    is_sampled = rules.subsets == SAMPLED and n_categories > 2
+                    is_sampled = rules.has_sampled_subsets and n_categories > 2
                     if is_sampled:
                         n_subsets = N_SAMPLED_SUBSETS
-                    elif is_enumerated:
-                        n_subsets = 2 ** (n_categories - 1) - 1
                     else:
-                        n_subsets = n_categories
+                        # Of two categories one against the rest is the other against the rest.
+                        n_subsets = 1 if n_categories == 2 else n_categories
                     for subset in range(n_subsets):
                         if is_sampled:
                             _draw_subset(n_categories, is_member, order, structure)
                         else:
-                            for category in range(n_categories):
-                                is_member[category] = _is_in_subset(
-                                    subset, category, n_categories, is_enumerated
-                                )
+                            is_member[:n_categories] = False
+                            is_member[subset] = True
                         left[:] = 0
                         for category in range(n_categories):
                             if is_member[category]:
                                 _add(left, cells, category)
-                        score = budgets.split * split_score(left, total, rules.score) + _gumbel(
-                            noise
-                        )
+                        score = budgets.split * split_score(left, total) + _gumbel(noise)
                         if score > best_score:
                             best_score = score
                             feature[node] = j

@@ -38,18 +38,7 @@ CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 @fails_in_one_line
 def main(arguments: Sequence[str]) -> int:
-    """Audit the method asked for on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Overrides as for ``run.py``, and options.
-
-    Returns
-    -------
-    int
-        Exit code: 0 whatever the audit finds.
-    """
+    """Audit the method asked for by overrides as for ``run.py``; return 0 whatever is found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

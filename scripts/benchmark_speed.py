@@ -15,6 +15,7 @@ to warm up (compilation), then `--repeats` times in alternation; the median is s
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -28,7 +29,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.preprocessing import OneHotEncoder
 
@@ -36,10 +36,10 @@ from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.command import check_writable, fails_in_one_line
 from lumberjack_bench.config import ConfigError
+from lumberjack_bench.configured import choices, configured
 from lumberjack_bench.datasets import DatasetError, load
 from lumberjack_bench.methods import build_method
 
-PROJECT = Path(__file__).resolve().parent.parent
 N_LARGE = 350_000
 N_CATEGORIES = (5, 18, 2, 5, 4, 2, 2, 2, 2, 9)
 """The ten categorical features of a table the size and shape of ACSEmployment; six are numeric."""
@@ -129,43 +129,32 @@ def on_a_large_table(n_rows: int, n_jobs: int) -> list[dict[str, Any]]:
     """Time one fit of every configured method on a table of the size of ACSEmployment."""
     X, y, schema = synthetic_table(n_rows)
     table = []
-    for path in sorted((PROJECT / "conf" / "method").glob("*.yaml")):
-        if path.stem.startswith("ablation_"):
+    for name in choices("method"):
+        if name.startswith("ablation_"):
             continue
-        raw = OmegaConf.create({"method": OmegaConf.load(path), "dataset": {"name": "large"}})
-        config = OmegaConf.to_container(raw, resolve=True)["method"]
-        if config["name"] == "diffprivlib":
+        config = configured(f"method/{name}", dataset="large")
+        label, is_private = config["label"], config["is_private"]
+        if name == "diffprivlib":
             # The library itself takes minutes here; the engine of the same law is what scales.
             config["params"] |= {"engine": "fast", "n_estimators": 20, "max_depth": 17}
-
-        def build(config: dict[str, Any] = config) -> Any:
-            is_private = config["is_private"]
-            return build_method(
-                config,
-                schema=schema,
-                epsilon=1.0 if is_private else float("inf"),
-                delta=1e-6 if is_private else 0.0,
-                random_state=0,
-                noise_seed=0,
-                n_jobs=n_jobs,
-            )
-
+            label += " (fast engine, 20 trees, depth 17)"
+        build = functools.partial(
+            build_method,
+            config,
+            schema=schema,
+            epsilon=1.0 if is_private else float("inf"),
+            delta=1e-6 if is_private else 0.0,
+            random_state=0,
+            noise_seed=0,
+            n_jobs=n_jobs,
+        )
         build().fit(np.asfortranarray(X[:2000]), y[:2000])
         start = time.perf_counter()
         build().fit(X, y)
         seconds = time.perf_counter() - start
-        name = config["label"]
-        if config["name"] == "diffprivlib":
-            name += " (fast engine, 20 trees, depth 17)"
-        table.append(
-            {
-                "table": f"synthetic, {n_rows:,} x {X.shape[1]}",
-                "method": name,
-                "seconds": seconds,
-                "relative": float("nan"),
-            }
-        )
-        print(f"  {name}: {seconds:.2f} s", file=sys.stderr, flush=True)
+        size = f"synthetic, {n_rows:,} x {X.shape[1]}"
+        table.append({"table": size, "method": label, "seconds": seconds, "relative": float("nan")})
+        print(f"  {label}: {seconds:.2f} s", file=sys.stderr, flush=True)
     return table
 
 

@@ -12,12 +12,10 @@ alone. Examples:
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lumberjack_bench.figures.comparison import (
     FEWEST_FOR_WILCOXON,
@@ -25,54 +23,29 @@ from lumberjack_bench.figures.comparison import (
     Result,
     compare,
 )
-from lumberjack_bench.figures.request import FigureError, read_results
-from lumberjack_bench.figures.style import write_whole
+from lumberjack_bench.figures.request import METRIC, FigureError, csv_text, read_results
+from lumberjack_bench.files import write_atomically
 
 INTERVAL_NAMES = {
     "t": "Student's t, for a bounded metric on the log-odds scale of what a difference can be",
     "bootstrap": "BCa bootstrap",
 }
 
-CSV_COLUMNS = (
-    "dataset",
-    "data_source",
-    "a",
-    "b",
-    "eps",
-    "n_pairs",
-    "mean_a",
-    "mean_b",
-    "difference",
-    "lower",
-    "upper",
-    "interval",
-    "wilcoxon_p",
-    "wins",
-    "ties",
-    "losses",
+HEADER = (
+    *("data set", "eps", "pairs", "a", "b", "a - b", "95 % interval", "won-tied-lost", "p"),
+    "better",
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the comparison asked for on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command line; None takes the process's own.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Print the comparison asked for on the command line; return 2 when there is none."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("a", help="METHOD[:MODE][,KEY=VALUE...]")
     parser.add_argument("b", help="the same form")
     parser.add_argument("--results", type=Path, default=Path("results/results.csv"))
-    parser.add_argument("--metric", default="accuracy", help="larger counts as better")
+    parser.add_argument("--metric", default=METRIC, help="larger counts as better")
     parser.add_argument("--datasets", default="", metavar="NAME,NAME", help="default: all")
     parser.add_argument(
         "--interval",
@@ -93,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             interval=given.interval,
         )
         if given.csv is not None:
-            write_whole(given.csv, as_csv(result, given.a, given.b, given.interval))
+            rows = csv_rows(result, given.a, given.b, given.interval)
+            write_atomically(given.csv, csv_text(rows))
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -106,37 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def as_text(result: Result, a: str, b: str, interval: str) -> str:
-    """Write a comparison as a table for a person.
-
-    Parameters
-    ----------
-    result : Result
-        What was compared.
-    a, b : str
-        Names of the two methods.
-    interval : {"t", "bootstrap"}
-        Kind of the intervals.
-
-    Returns
-    -------
-    str
-    """
-    header = [
-        "data set", "eps", "pairs", "a", "b", "a - b", "95 % interval", "won-tied-lost",
-        "p", "better",
-    ]  # fmt: skip
-    rows = [header]
+    """Write a comparison of `a` and `b` as a table for a person."""
+    rows: list[Sequence[str]] = [HEADER]
     previous = None
     for item in result.comparisons:
         place = (item.dataset, item.data_source)
         rows.append([item.dataset if place != previous else "", *_cells(item)])
         previous = place
-    widths = [max(len(row[j]) for row in rows) for j in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            cell.ljust(width) if j == 0 else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+            [
+                row[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
         for row in rows
     ]
     lines.insert(1, "-" * len(lines[0]))
@@ -144,61 +102,56 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
     n_a = sum(item.difference.mean > 0 for item in cells)
     n_b = sum(item.difference.mean < 0 for item in cells)
     sure_a, sure_b = (sum(item.winner == side for item in cells) for side in "ab")
-    summary = [
-        f"a = {a}, b = {b}",
-        *dict.fromkeys(f"{c.dataset}: {c.data_source}" for c in result.comparisons),
-        "",
-        *lines,
-        "",
-        f"{a} has the higher mean in {n_a} of {len(cells)} rows (interval above 0 in {sure_a}), "
-        f"{b} in {n_b} (interval below 0 in {sure_b}).",
-        f"Intervals: {INTERVAL_NAMES[interval]}, of the mean paired "
-        "difference. Splits share rows, so intervals and p are somewhat optimistic.",
-    ]
     fewest = min(item.n_pairs for item in result.comparisons)
+    p_value = "p: two-sided Wilcoxon signed-rank, not corrected for several rows."
     if fewest < FEWEST_FOR_WILCOXON:
-        summary.append(
+        p_value = (
             f"p: two-sided Wilcoxon signed-rank; with {fewest} pairs it cannot fall below "
             f"{2.0 ** (1 - fewest):.4g}. More repetitions: n_repeats=10."
         )
-    else:
-        summary.append("p: two-sided Wilcoxon signed-rank, not corrected for several rows.")
-    return "\n".join([*summary, *(f"skipped: {line}" for line in result.skipped)])
+    return "\n".join(
+        [
+            f"a = {a}, b = {b}",
+            *dict.fromkeys(f"{c.dataset}: {c.data_source}" for c in result.comparisons),
+            "",
+            *lines,
+            "",
+            f"{a} has the higher mean in {n_a} of {len(cells)} rows (interval above 0 in {sure_a}), "
+            f"{b} in {n_b} (interval below 0 in {sure_b}).",
+            f"Intervals: {INTERVAL_NAMES[interval]}, of the mean paired "
+            "difference. Splits share rows, so intervals and p are somewhat optimistic.",
+            p_value,
+            *(f"skipped: {line}" for line in result.skipped),
+        ]
+    )
 
 
-def as_csv(result: Result, a: str, b: str, interval: str) -> str:
-    """Write a comparison as csv.
+def csv_rows(result: Result, a: str, b: str, interval: str) -> list[dict[str, Any]]:
+    """Return a row for each comparison.
 
-    Parameters
-    ----------
-    result : Result
-        What was compared.
-    a, b : str
-        Names of the two methods.
-    interval : {"t", "bootstrap"}
-        Kind of the intervals.
-
-    Returns
-    -------
-    str
-        ``eps`` is "all" in rows that average each split over eps, "inf" for two references.
+    ``eps`` is "all" in rows that average each split over eps, "inf" for two references.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for item in result.comparisons:
-        numbers = (
-            item.mean_a,
-            item.mean_b,
-            item.difference.mean,
-            item.difference.lower,
-            item.difference.upper,
-        )
-        shown = [f"{number:.10g}" for number in numbers]
-        place = (item.dataset, item.data_source, a, b, _eps(item), item.n_pairs)
-        counts = (item.wins, item.ties, item.losses)
-        writer.writerow([*place, *shown, interval, f"{item.p_value:.6g}", *counts])
-    return text.getvalue()
+    return [
+        {
+            "dataset": item.dataset,
+            "data_source": item.data_source,
+            "a": a,
+            "b": b,
+            "eps": _eps(item),
+            "n_pairs": item.n_pairs,
+            "mean_a": item.mean_a,
+            "mean_b": item.mean_b,
+            "difference": item.difference.mean,
+            "lower": item.difference.lower,
+            "upper": item.difference.upper,
+            "interval": interval,
+            "wilcoxon_p": f"{item.p_value:.6g}",
+            "wins": item.wins,
+            "ties": item.ties,
+            "losses": item.losses,
+        }
+        for item in result.comparisons
+    ]
 
 
 def _cells(item: Comparison) -> list[str]:
@@ -216,9 +169,7 @@ def _cells(item: Comparison) -> list[str]:
 
 
 def _eps(item: Comparison) -> str:
-    if item.eps is None:
-        return "all"
-    return "inf" if math.isinf(item.eps) else f"{item.eps:g}"
+    return "all" if item.eps is None else f"{item.eps:g}"
 
 
 if __name__ == "__main__":

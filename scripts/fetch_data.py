@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 import yaml
 
+from lumberjack_bench.configured import choices
 from lumberjack_bench.datasets import Dataset, DatasetError, load
-from lumberjack_bench.datasets.named import configured_names, named_config
+from lumberjack_bench.datasets.named import named_config
 from lumberjack_bench.datasets.sources import data_folder
 
 
@@ -43,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "names",
         nargs="+",
         metavar="NAME|KEY=VALUE",
-        help=f"data sets ({', '.join(configured_names())}) and settings for all of them",
+        help=f"data sets ({', '.join(choices('dataset'))}) and settings for all of them",
     )
     words = parser.parse_args(arguments).names
     names = [word for word in words if "=" not in word]
     if not names:
-        parser.error(f"name a data set: {', '.join(configured_names())}")
+        parser.error(f"name a data set: {', '.join(choices('dataset'))}")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     n_failed = 0
     for name in names:

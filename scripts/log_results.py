@@ -27,25 +27,14 @@ CONF_DIR = Path(__file__).resolve().parents[1] / "conf"
 
 @fails_in_one_line
 def main(arguments: Sequence[str]) -> int:
-    """Show every result of a folder.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Overrides as for ``run.py``: ``results_dir``, ``tracking``.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Show every result of the folder asked for by overrides as for ``run.py``."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="results_dir=..., ...")
     given = parser.parse_args(arguments)
     settings = read_settings(compose_one([*given.overrides, "sweep_id=log_results"], CONF_DIR))
-    if settings.tracking["kind"] == "none":
+    if settings.tracking.kind == "none":
         raise ConfigError("tracking=none shows nothing; choose tracking=sqlite or tracking=server.")
     store = ResultStore(settings.results_dir)
     results = list(store.results())

@@ -23,19 +23,8 @@ from lumberjack_bench.figures import FIGURES, FigureError, Request, make
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the figures named on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str or None
-        Command line; None takes the process's own.
-
-    Returns
-    -------
-    int
-        Exit code: 2 when one could not be made.
-    """
-    listed = "\n".join(f"    {name:<20} {about}" for name, about in FIGURES.items())
+    """Make the figures named on the command line; return 2 when one could not be made."""
+    listed = "\n".join(f"    {name:<20} {figure.about}" for name, figure in FIGURES.items())
     parser = argparse.ArgumentParser(
         description=f"{__doc__}\nfigures:\n{listed}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,13 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [word for word in given.names if "=" not in word]
     if not names:
         parser.error(f"name a figure: {', '.join(FIGURES)}")
-    for name in names:
-        if name not in FIGURES:
-            print(
-                f"error: there is no figure {name!r}; there are {', '.join(FIGURES)}.",
-                file=sys.stderr,
-            )
-            return 2
     results = given.results / "results.csv" if given.results.is_dir() else given.results
     request = Request(
         results=results,
@@ -71,30 +53,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         methods=_split(given.methods),
         overrides=tuple(word for word in given.names if "=" in word),
     )
+    # One that does not exist stops all before anything is made.
+    unknown = [name for name in names if name not in FIGURES]
     n_failed = 0
-    for name in names:
+    for name in unknown[:1] or names:
         try:
             for path in make(name, request):
                 print(path)
+            continue
         except (FigureError, DatasetError) as error:
-            n_failed += 1
-            print(f"error: {error}", file=sys.stderr)
+            problem = str(error)
         except yaml.YAMLError as error:
-            n_failed += 1
-            print(f"error: {name}: a KEY=VALUE is not YAML: {_flat(error)}", file=sys.stderr)
+            problem = f"{name}: a KEY=VALUE is not YAML: {' '.join(str(error).split())}"
         except OSError as error:
-            n_failed += 1
             where = str(error.filename or request.out)
-            print(
-                f"error: {name}: cannot write {where!r}: {error.strerror or error}. "
-                "Choose another folder with --out DIR.",
-                file=sys.stderr,
+            problem = (
+                f"{name}: cannot write {where!r}: {error.strerror or error}. "
+                "Choose another folder with --out DIR."
             )
+        n_failed += 1
+        print(f"error: {problem}", file=sys.stderr)
     return 2 if n_failed else 0
-
-
-def _flat(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _split(text: str) -> tuple[str, ...]:

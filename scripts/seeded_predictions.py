@@ -84,7 +84,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "suihkonen, paper": ("baselines.suihkonen.SuihkonenClassifier", {"mode": "paper"}),
     "suihkonen, paper, subsets": (
         "baselines.suihkonen.SuihkonenClassifier",
-        {"mode": "paper", "cat_mode": "sampled_subsets"},
+        {"mode": "paper", "category_sets": "sampled_subsets"},
     ),
     "suihkonen, corrected": ("baselines.suihkonen.SuihkonenClassifier", {"mode": "corrected"}),
     "diffprivlib, library": (

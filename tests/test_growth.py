@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from lumberjack.growth import NO_GUIDE, grow_tree
-from lumberjack.splits import NO_SPLIT, child_key, draw_uniform_split
+from lumberjack.keyed_draws import keyed_bits
+from lumberjack.splits import NO_SPLIT, draw_uniform_split
 
 MIXED = (np.array([0, 5, 0], dtype=np.int64), np.zeros(3), np.array([1.0, 4.0, 1.0]))
 NUMERIC = (np.zeros(2, dtype=np.int64), np.zeros(2), np.ones(2))
@@ -82,7 +83,7 @@ class PlainTree:
             left_upper[feature] = right_lower[feature] = cut
             narrowed = [(lower, left_upper, used), (right_lower, upper, used)]
         for side, keep in enumerate((goes_left, ~goes_left)):
-            self._make(X[keep], (*path, side), child_key(np.uint64(key), side), narrowed[side])
+            self._make(X[keep], (*path, side), keyed_bits(np.uint64(key), side), narrowed[side])
 
     def heavy(self, check):
         """Algorithm 1."""
@@ -284,7 +285,7 @@ def test_features_are_drawn_uniformly_however_many_categories_they_have():
     offset = np.concatenate([[0], np.cumsum(n_categories)])
     drawn = [
         draw_uniform_split(
-            np.uint64(child_key(np.uint64(seed), 0)),
+            np.uint64(keyed_bits(np.uint64(seed), 0)),
             n_categories, lower, upper, np.zeros(4, dtype=np.int64),
             np.zeros(offset[-1], dtype=bool), offset, 1,
         )

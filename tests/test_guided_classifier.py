@@ -13,7 +13,8 @@ from lumberjack import (
     NumericFeature,
 )
 from lumberjack.accounting import calibrate_joint
-from lumberjack.splits import NO_SPLIT, child_key, draw_guided_split, guided_scratch
+from lumberjack.keyed_draws import keyed_bits
+from lumberjack.splits import NO_SPLIT, draw_guided_split, guided_scratch
 
 SCHEMA = FeatureSchema(
     (
@@ -239,7 +240,7 @@ def guided_splits(guide, n_draws=3000):
     scratch = guided_scratch.py_func(2, 2)
     return [
         draw_guided_split(
-            np.uint64(child_key(np.uint64(seed), 0)), guide[3], guide[4], guide, scratch
+            np.uint64(keyed_bits(np.uint64(seed), 0)), guide[3], guide[4], guide, scratch
         )
         for seed in range(n_draws)
     ]

@@ -16,9 +16,9 @@ from lumberjack import (
     LumberjackClassifier,
     NumericFeature,
 )
-from lumberjack.forest import _seed_sequence
 from lumberjack.growth import NO_GUIDE, grow_tree
 from lumberjack.guide import release_guide
+from lumberjack.seeds import seed_sequence
 
 TWO_NUMBERS = (np.zeros(2, dtype=np.int64), np.zeros(2), np.ones(2))
 THREE_CATEGORIES = (np.array([3], dtype=np.int64), np.zeros(1), np.array([2.0]))
@@ -317,10 +317,10 @@ def test_noise_has_fresh_entropy_whatever_random_state_is_and_no_words_in_common
         leaves = (a.left[:size] < 0) & (b.left[:size] < 0)
         assert not np.isin(a.scores[:size][leaves], [0.0, 1.0]).all()
         assert (a.scores[:size][leaves] != b.scores[:size][leaves]).any()
-    keys = set(_seed_sequence(7).generate_state(1000, dtype=np.uint64).tolist())
-    for child in _seed_sequence(7).spawn(100):
+    keys = set(seed_sequence(7).generate_state(1000, dtype=np.uint64).tolist())
+    for child in seed_sequence(7).spawn(100):
         assert not keys & set(child.generate_state(8, dtype=np.uint64).tolist())
-    assert _seed_sequence(None).entropy.bit_length() > 96
+    assert seed_sequence(None).entropy.bit_length() > 96
 
 
 def test_splits_and_noise_may_have_a_parent_in_common_but_not_one_come_from_the_other():

@@ -45,6 +45,7 @@ from lumberjack.schema import (
     NumericFeature,
     SchemaError,
 )
+from lumberjack.seeds import seed_sequence
 from lumberjack.tree import ReleasedTree
 
 
@@ -58,24 +59,6 @@ class DataOutsideSchemaWarning(UserWarning):
 
 FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
-
-
-def _seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """Turn what scikit-learn accepts as a seed, or a SeedSequence, into a SeedSequence."""
-    if isinstance(seed, np.random.SeedSequence):
-        # A copy, so that spawning from it twice gives the same children.
-        return np.random.SeedSequence(
-            seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size
-        )
-    if isinstance(seed, np.random.RandomState):
-        return np.random.SeedSequence(seed.randint(2**32, size=4, dtype=np.uint32).tolist())
-    if isinstance(seed, np.random.Generator):
-        return np.random.SeedSequence(seed.integers(2**32, size=4).tolist())
-    if seed is None:
-        return np.random.SeedSequence()
-    if isinstance(seed, int | np.integer) and seed >= 0:
-        return np.random.SeedSequence(int(seed))
-    raise ValueError(f"a seed must be None, a non-negative integer or a generator, got {seed!r}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +209,7 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
-        split_seed, noise_seed = _seed_sequence(self.random_state), _seed_sequence(self.noise_seed)
+        split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
         if (split_seed.entropy, split_seed.spawn_key[:-1]) == (
             noise_seed.entropy,
             noise_seed.spawn_key,

@@ -21,9 +21,11 @@ import math
 import numpy as np
 
 from lumberjack.compiled import compiled
+from lumberjack.keyed_draws import keyed_bits
 from lumberjack.splits import (
+    LEFT,
     NO_SPLIT,
-    child_key,
+    RIGHT,
     draw_guided_split,
     draw_uniform_split,
     guided_scratch,
@@ -200,8 +202,8 @@ def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, g
     nodes[node].feature = feature
     nodes[node].cut = cut
     nodes[node].left = n_nodes
-    _start_node(nodes, n_nodes, start, right_start, child_key(key, 0), level, node)
-    _start_node(nodes, n_nodes + 1, right_start, stop, child_key(key, 1), level, node)
+    _start_node(nodes, n_nodes, start, right_start, keyed_bits(key, LEFT), level, node)
+    _start_node(nodes, n_nodes + 1, right_start, stop, keyed_bits(key, RIGHT), level, node)
     return n_nodes + 2
 
 

@@ -15,39 +15,14 @@ import math
 import numpy as np
 
 from lumberjack.compiled import compiled
+from lumberjack.keyed_draws import keyed_uniform
 
 NO_SPLIT = -1
 """Feature of a node that has no candidate split left; a fact of its path alone."""
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
-_SHIFT_30 = np.uint64(30)
-_SHIFT_27 = np.uint64(27)
-_SHIFT_31 = np.uint64(31)
-_SHIFT_11 = np.uint64(11)
-_ONE = np.uint64(1)
-
-
-@compiled(nogil=True)
-def mix(value: np.uint64) -> np.uint64:
-    """Scramble 64 bits (the finaliser of SplitMix64)."""
-    value = (value ^ (value >> _SHIFT_30)) * _MULTIPLIER_1
-    value = (value ^ (value >> _SHIFT_27)) * _MULTIPLIER_2
-    return value ^ (value >> _SHIFT_31)
-
-
-@compiled(nogil=True)
-def child_key(key: np.uint64, is_right: int) -> np.uint64:
-    """Key of the left (0) or right (1) child of the node with this key."""
-    return mix(key + _GOLDEN * np.uint64(is_right + 1))
-
-
-@compiled(nogil=True)
-def uniform(key: np.uint64, position: int) -> float:
-    """Draw number `position` of the node's own stream, uniform in [0, 1)."""
-    # The children's keys use multiples 1 and 2 of the increment; the stream starts after them.
-    return float(mix(key + _GOLDEN * np.uint64(position + 3)) >> _SHIFT_11) * 2.0**-53
+# A node's stream: the keys of its left and right child, then its own draws.
+LEFT, RIGHT = 0, 1
+_FEATURE_DRAW, _CUT_DRAW = 2, 3
 
 
 @compiled(nogil=True)
@@ -127,7 +102,7 @@ def draw_uniform_split(
             n_candidates += 1
     if n_candidates == 0:
         return NO_SPLIT, 0.0
-    position = int(uniform(key, 0) * n_candidates)
+    position = int(keyed_uniform(key, _FEATURE_DRAW) * n_candidates)
     for f in range(n_features):
         if n_categories[f] == 0:
             is_candidate = lower[f] < upper[f]
@@ -135,7 +110,7 @@ def draw_uniform_split(
             is_candidate = n_used[f] < n_categories[f] - n_dropped
         if is_candidate:
             if position == 0:
-                draw = uniform(key, 1)
+                draw = keyed_uniform(key, _CUT_DRAW)
                 if n_categories[f] == 0:
                     return f, lower[f] + (upper[f] - lower[f]) * draw
                 n_unused = n_categories[f] - n_dropped - n_used[f]
@@ -219,7 +194,7 @@ def draw_guided_split(key, lower, upper, guide, scratch):
 
     n_open = 0
     total_gain = 0.0
-    position = 2
+    position = _CUT_DRAW + 1
     for f in range(n_features):
         gains[f] = -1.0
         if not lower[f] < upper[f]:
@@ -242,7 +217,7 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             total += whole[k]
             squares += whole[k] * whole[k]
         for _ in range(n_candidates):
-            draw = uniform(key, position)
+            draw = keyed_uniform(key, position)
             position += 1
             if is_category[f]:
                 middle = round(low) + 1.0 + math.floor(draw * n_edges)
@@ -272,14 +247,14 @@ def draw_guided_split(key, lower, upper, guide, scratch):
         total_gain += gains[f]
     if n_open == 0:
         return NO_SPLIT, 0.0
-    if total_gain <= 0.0 or uniform(key, 0) < exploration:
-        chosen = int(uniform(key, 1) * n_open)
+    if total_gain <= 0.0 or keyed_uniform(key, _FEATURE_DRAW) < exploration:
+        chosen = int(keyed_uniform(key, _CUT_DRAW) * n_open)
         for f in range(n_features):
             if gains[f] >= 0.0:
                 if chosen == 0:
                     return f, cuts[f]
                 chosen -= 1
-    target = uniform(key, 1) * total_gain
+    target = keyed_uniform(key, _CUT_DRAW) * total_gain
     last = NO_SPLIT
     for f in range(n_features):
         if gains[f] > 0.0:

@@ -51,16 +51,7 @@ class Arguments:
 
 
 def read_arguments(arguments: Sequence[str]) -> Arguments:
-    """Sort a command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        As given to ``run.py``.
-
-    Returns
-    -------
-    Arguments
+    """Sort a command line, as given to ``run.py``.
 
     Raises
     ------

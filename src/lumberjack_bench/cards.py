@@ -27,10 +27,6 @@ def card_of(config: Mapping[str, Any], *, eps: float, delta: float, **options: A
         Privacy parameters asked for.
     **options
         Further arguments of :func:`lumberjack_bench.methods.build_method`.
-
-    Returns
-    -------
-    PrivacyCard
     """
     from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
@@ -50,14 +46,7 @@ def card_of(config: Mapping[str, Any], *, eps: float, delta: float, **options: A
 def cards_text(cards: Iterable[tuple[str, PrivacyCard]]) -> str:
     """Return cards as text: a table, then what is known against each method.
 
-    Parameters
-    ----------
-    cards : iterable of (str, PrivacyCard)
-        Name of the method in a configuration, and its card.
-
-    Returns
-    -------
-    str
+    Each card comes with the name of its method in a configuration.
     """
     cards = list(cards)
     rows = [HEADER, *(_row(name, card) for name, card in cards)]

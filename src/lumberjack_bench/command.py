@@ -9,7 +9,6 @@ import datetime
 import functools
 import io
 import os
-import re
 import signal
 import sys
 import traceback
@@ -19,20 +18,15 @@ from typing import Any
 
 import hydra
 import yaml
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lumberjack_bench.arguments import Arguments, read_arguments
 from lumberjack_bench.cards import card_of, cards_text
-from lumberjack_bench.config import ConfigError, register_schema, suggest, unknown_setting
+from lumberjack_bench.config import ConfigError, register_schema, suggest
 from lumberjack_bench.methods import MethodError
-from lumberjack_bench.overrides import (
-    several_values,
-    several_without_sweep,
-    take_plain_words,
-    unreadable,
-)
+from lumberjack_bench.overrides import several_values, take_plain_words, unreadable
 from lumberjack_bench.runs.compose import Composer, composer, values_of
 from lumberjack_bench.runs.isolation import CallFailed
 from lumberjack_bench.runs.launch import concurrency
@@ -43,8 +37,6 @@ from lumberjack_bench.runs.sweep import Interrupted, redo, sweep
 from lumberjack_bench.tracking import TrackingError
 
 OUR_ERRORS = (ConfigError, MethodError, StoreError, TrackingError)
-
-INTERRUPTED_EXIT_CODE = 130
 
 
 def main(arguments: Sequence[str], conf_dir: Path) -> int:
@@ -60,7 +52,8 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     Returns
     -------
     int
-        Exit code: 0 all well, 1 some run failed, 2 refused before anything was run.
+        Exit code: 0 all well, 1 some run failed, 2 refused before anything was run; 130 and 143 when
+        stopped by SIGINT and SIGTERM.
     """
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     signal.signal(signal.SIGTERM, _stop)
@@ -73,9 +66,9 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
         if given.intent == "show":
             return _show(given, conf_dir)
         return _do(given, conf_dir)
-    except (KeyboardInterrupt, Interrupted):
+    except (KeyboardInterrupt, Interrupted) as stopped:
         print("Interrupted. The same command again does the rest.", file=sys.stderr)
-        return INTERRUPTED_EXIT_CODE
+        return 128 + (signal.SIGTERM if isinstance(stopped, Interrupted) else signal.SIGINT)
     except CallFailed as error:
         traceback.print_exception(error)
         return 1
@@ -123,17 +116,7 @@ def _show(given: Arguments, conf_dir: Path) -> int:
 
 
 def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
-    """Make a command report what it refuses as one line and exit code 2.
-
-    Parameters
-    ----------
-    command : callable
-        Takes the arguments, returns the exit code.
-
-    Returns
-    -------
-    callable
-    """
+    """Make a command report what it refuses as one line and exit code 2."""
 
     @functools.wraps(command)
     def wrapped(arguments: Sequence[str]) -> int:
@@ -146,7 +129,7 @@ def fails_in_one_line(command: Callable[[Sequence[str]], int]) -> Callable[[Sequ
 
 
 def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
-    """Compose the configuration of a command that does one thing and sweeps over nothing.
+    """Compose the configuration, without the ``hydra`` node, of a command that sweeps over nothing.
 
     Parameters
     ----------
@@ -154,11 +137,6 @@ def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
         As given on the command line.
     conf_dir : Path
         Folder of the configurations.
-
-    Returns
-    -------
-    DictConfig
-        Without the ``hydra`` node.
 
     Raises
     ------
@@ -174,20 +152,7 @@ def compose_one(overrides: Sequence[str], conf_dir: Path) -> DictConfig:
 
 
 def check_writable(flag: str, path: Path | None) -> None:
-    """Refuse a file for the findings of a long computation before it starts.
-
-    Parameters
-    ----------
-    flag : str
-        Flag that names the file.
-    path : Path or None
-        The file; missing folders are made.
-
-    Raises
-    ------
-    ConfigError
-        When it cannot be written.
-    """
+    """Refuse a file, named by a flag, for the findings of a long computation before it starts."""
     if path is None:
         return
     try:
@@ -200,32 +165,25 @@ def check_writable(flag: str, path: Path | None) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Say what was wrong with a command in one line.
-
-    Parameters
-    ----------
-    error : BaseException
-        One of ours, Hydra's or OmegaConf's.
-
-    Returns
-    -------
-    str
-    """
+    """Say what was wrong with a command in one line, for an error of ours, Hydra's or OmegaConf's."""
     if isinstance(error, OUR_ERRORS):
         return str(error)
     if isinstance(error, yaml.YAMLError):
         return f"a configuration is no YAML: {' '.join(str(error).split())}."
     if isinstance(error, OverrideParseException) and "while evaluating" not in str(error):
         return unreadable(error.override)
-    text = str(error)
-    cause = str(error.__cause__) if error.__cause__ is not None else ""
-    for pattern, say in _HYDRA_MESSAGES:
-        if match := re.search(pattern, f"{text}\n{cause}", flags=re.DOTALL):
-            return say(match)
+    if isinstance(error, MissingMandatoryValue):
+        return f"{error.full_key} must have a value, and nothing gives it one."
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, name = error.missing_cfg_file.rpartition("/")
+        hint = suggest(name, error.options)
+        return f"there is no {group} '{name}'{hint} There are: {', '.join(error.options)}."
+    cause = str(error.__cause__ or "")
+    texts = [str(error), "" if cause in str(error) else cause]
     # Their messages end with lines about types and addresses.
-    parts = [text, "" if cause in text else cause]
-    parts = [re.split(r"\n\s*full_key:|See https://", part)[0] for part in parts]
-    return " ".join(" ".join(parts).split())
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    endings = ("full_key:", "object_type=", "reference_type=", "See https://")
+    return " ".join(line for line in lines if line and not line.startswith(endings))
 
 
 def _check_working_folder() -> None:
@@ -271,93 +229,9 @@ def _print_cards(given: Arguments, hydras: Composer, words: Sequence[str]) -> in
 def _report(error: Exception, wants_traceback: bool) -> int:
     is_expected = isinstance(
         error, (*OUR_ERRORS, HydraException, OmegaConfBaseException, yaml.YAMLError)
-    ) or _is_raised_by_hydra(error)
+    )
     if wants_traceback or not is_expected:
         traceback.print_exception(error)
     if is_expected:
         print(f"error: {one_line(error)}", file=sys.stderr)
     return 2 if is_expected else 1
-
-
-def _is_raised_by_hydra(error: Exception) -> bool:
-    """Whether Hydra refused something by a plain ValueError, as it does a choice that is null."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
-    return isinstance(error, ValueError) and module.startswith("hydra.")
-
-
-def _unknown_setting(match: re.Match[str]) -> str:
-    name, key = match["name"], match.groupdict().get("key")
-    if key and name.rpartition(".")[2] != key:
-        name = f"{name}.{key}"
-    head = name.rsplit(".", 1)
-    if len(head) == 2 and head[0] == "method.params":
-        return (
-            f"the method has no parameter {head[1]!r}. {name}=VALUE goes with methods that have it; give the "
-            "others a command of their own."
-        )
-    if len(head) == 2:
-        return (
-            f"there is no setting '{head[1]}' in '{head[0]}'; `python run.py --cfg job` lists all."
-        )
-    return unknown_setting(name)
-
-
-def _missing_option(match: re.Match[str]) -> str:
-    group, name = match["group"], match["name"]
-    options = re.findall(r"\t(\S+)", match["rest"].partition("search path")[0])
-    return (
-        f"there is no {group} '{name}'{suggest(name, options)} "
-        f"There are: {', '.join(options) or 'none'}."
-    )
-
-
-def _wrong_type(match: re.Match[str]) -> str:
-    return f"{match['key']} must be {_KINDS[match['kind'].lower()]}, got '{match['value']}'."
-
-
-_KINDS = {"float": "a number", "integer": "a whole number", "bool": "true or false"}
-
-_HYDRA_MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (
-        r"Ambiguous value for argument '(?P<override>.*?)'\n",
-        lambda m: several_without_sweep(m["override"]),
-    ),
-    (
-        r"Config group override must be a string or a list",
-        lambda m: "a choice must be a name, as in method=lumberjack or dataset=adult.",
-    ),
-    (
-        r"Missing mandatory value: .*?full_key: (?P<key>[\w.]+)",
-        lambda m: f"{m['key']} must have a value, and nothing gives it one.",
-    ),
-    (
-        r"Interpolation key '(?P<key>[^']*)' not found",
-        lambda m: (
-            f"${{{m['key']}}} stands for a setting, and there is none of that name; write "
-            f"\\${{{m['key']}}} for the characters themselves."
-        ),
-    ),
-    (
-        r"merging override \+*(?P<key>[\w.]+)=.*?[Vv]alue '(?P<value>[^']*)'.*?"
-        r"(?:converted to|not a valid) (?P<kind>Float|Integer|bool)",
-        _wrong_type,
-    ),
-    (
-        r"merging override \+*(?P<key>[\w.]+)=.*is not Optional",
-        lambda m: f"{m['key']} must have a value, got null.",
-    ),
-    (
-        r"Could not find '(?P<group>[^']+)/(?P<name>[^/']*)'(?P<rest>.*)",
-        _missing_option,
-    ),
-    (
-        r"Could not override '(?P<group>[\w/]+)'.*No match in the defaults list",
-        lambda m: f"'{m['group']}' is not chosen by default; write +{m['group']}=NAME.",
-    ),
-    (r"Could not override '(?P<name>[\w.]+)'.*?(?:Key '(?P<key>[^']*)'|$)", _unknown_setting),
-    (
-        r"merging override \+*(?P<name>[\w.]+)=.*Key '(?P<key>[^']*)' (?:not in|is not in struct)",
-        _unknown_setting,
-    ),
-)

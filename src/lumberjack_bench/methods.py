@@ -51,9 +51,10 @@ class Method(Protocol):
     of one line; predicting before fitting raises ``sklearn.exceptions.NotFittedError``. A fitted
     method can be pickled.
 
-    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]`` and, where its
-    configuration says ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``,
-    which returns the chosen hyper-parameters.
+    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]``,
+    ``skip(n_rows) -> str | None`` (see :func:`reason_to_skip`) and, where its configuration says
+    ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``, which returns the
+    chosen hyper-parameters.
     """
 
     display_name: ClassVar[str]
@@ -84,11 +85,6 @@ def check_target(target: str, allow_targets: Sequence[str] = ()) -> None:
         Dotted path of the class.
     allow_targets : sequence of str
         Packages allowed besides our own.
-
-    Raises
-    ------
-    MethodError
-        When it may not be imported.
     """
     allowed = (*ALLOWED_PACKAGES, *(name.rstrip(".") for name in allow_targets))
     if not any(name and target.startswith(f"{name}.") for name in allowed):
@@ -99,23 +95,12 @@ def check_target(target: str, allow_targets: Sequence[str] = ()) -> None:
 
 
 def method_class(target: str, allow_targets: Sequence[str] = ()) -> type:
-    """Import the class of a method.
+    """Import the class of a method, if it may and can be imported.
 
     Parameters
     ----------
-    target : str
-        Dotted path of the class.
-    allow_targets : sequence of str
-        Packages allowed besides our own.
-
-    Returns
-    -------
-    type
-
-    Raises
-    ------
-    MethodError
-        When it may not or cannot be imported.
+    target, allow_targets
+        As for :func:`check_target`.
     """
     check_target(target, allow_targets)
     module_name, _, class_name = target.rpartition(".")
@@ -139,7 +124,7 @@ def build_method(
     n_jobs: int = 1,
     allow_targets: Sequence[str] = (),
 ) -> Any:
-    """Build the method that a configuration describes.
+    """Build the method that a configuration describes, not fitted.
 
     Parameters
     ----------
@@ -155,11 +140,6 @@ def build_method(
         Threads the method may use.
     allow_targets : sequence of str
         Packages allowed besides our own.
-
-    Returns
-    -------
-    Method
-        Not fitted.
 
     Raises
     ------
@@ -206,3 +186,21 @@ def build_method(
         n_jobs=n_jobs,
         **params,
     )
+
+
+def reason_to_skip(method: Method, n_rows: int) -> str | None:
+    """Return why a method cannot be fitted to a table of this kind, or None if it can.
+
+    A method that knows beforehand, from its parameters, its schema and the number of rows alone (too
+    many classes, a forest too large for memory), says so by ``skip(n_rows)``. That is no failure.
+
+    Parameters
+    ----------
+    method : Method
+        Not fitted.
+    n_rows : int
+        Number of training rows.
+    """
+    skip = getattr(method, "skip", None)
+    reason = None if skip is None else skip(n_rows)
+    return str(reason) if reason else None

@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Iterable
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from lumberjack_bench.config import ConfigError
+from lumberjack_bench.spelling import quoted as _quoted_value
 
 PATH_SETTINGS = (
     "results_dir",
@@ -29,15 +30,6 @@ def take_plain_words(overrides: Iterable[str]) -> list[str]:
     ``results_dir=~/a[1]`` and ``dataset.name=Käse`` need no quotes then. Brackets, braces, quotes
     and backslashes are left for Hydra to refuse outside paths, as they may be a slip in a list.
 
-    Parameters
-    ----------
-    overrides : iterable of str
-        As given on the command line.
-
-    Returns
-    -------
-    list of str
-
     Raises
     ------
     ConfigError
@@ -47,35 +39,13 @@ def take_plain_words(overrides: Iterable[str]) -> list[str]:
 
 
 def quoted(override: str) -> str:
-    """Write an override so that Hydra takes its value as it stands, and the shell too.
-
-    Parameters
-    ----------
-    override : str
-        As given on the command line.
-
-    Returns
-    -------
-    str
-        To be pasted into a command.
-    """
+    """Write an override so that Hydra takes its value as it stands, and the shell too."""
     name, _, value = override.partition("=")
     return shlex.quote(f"{name}={_quoted_value(value)}")
 
 
 def several_values(override: str) -> str:
-    """Say that a setting takes one value, and how to write one that holds a comma.
-
-    Parameters
-    ----------
-    override : str
-        As given on the command line.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Say that a setting takes one value, and how to write one that holds a comma."""
     name = override.partition("=")[0].lstrip("+")
     text = f"{name} takes one value, got several: {override!r}."
     if name not in PATH_SETTINGS:
@@ -84,36 +54,14 @@ def several_values(override: str) -> str:
 
 
 def several_without_sweep(override: str) -> str:
-    """Say that several values need a sweep, or, for a path, how to write one that holds a comma.
-
-    Parameters
-    ----------
-    override : str
-        As given on the command line.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Say that several values need a sweep, or, for a path, how to write one that holds a comma."""
     if override.partition("=")[0].lstrip("+") in PATH_SETTINGS:
         return several_values(override)
     return f"'{override}' lists several values; add -m to sweep over them."
 
 
 def unreadable(override: str) -> str:
-    """Say that Hydra's grammar does not take an override, and how to write what may be meant.
-
-    Parameters
-    ----------
-    override : str
-        As given on the command line.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Say that Hydra's grammar does not take an override, and how to write what may be meant."""
     if "=" not in override:
         return f"{override!r} is not of the form NAME=VALUE."
     return (
@@ -147,7 +95,3 @@ def _parsed(override: str) -> Override | None:
         return OverridesParser.create().parse_override(override)
     except HydraException:
         return None
-
-
-def _quoted_value(value: str) -> str:
-    return QuotedString(value, Quote.double).with_quotes()

@@ -7,18 +7,19 @@ and nothing else. Built from the result files; see :mod:`lumberjack_bench.runs.s
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from lumberjack_bench.files import write_atomically
+from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.records import RANGES
-from lumberjack_bench.runs.store import ResultStore, StoreError, write_atomically
+from lumberjack_bench.runs.store import ResultStore, StoreError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,6 @@ COLUMNS = (
 )
 
 CONFIDENCE = 0.95
-
 
 ANY_NUMBER = (-math.inf, math.inf)
 
@@ -102,10 +102,6 @@ def mean_interval(values: Sequence[float], bounds: tuple[float, float] = ANY_NUM
         At least one.
     bounds : tuple of float
         Least and largest possible value; infinite for Student's own interval.
-
-    Returns
-    -------
-    Interval
     """
     from scipy.special import expit, logit, stdtrit
 
@@ -115,80 +111,64 @@ def mean_interval(values: Sequence[float], bounds: tuple[float, float] = ANY_NUM
     half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * stdev(values) / math.sqrt(n)
     least, largest = bounds
     width = largest - least
-    if half == 0 or math.isinf(width):
-        return Interval(mean, mean - half, mean + half, n)
     share = (mean - least) / width
+    if half == 0 or math.isinf(width) or not 0 < share < 1:
+        return Interval(mean, max(least, mean - half), min(largest, mean + half), n)
     half_odds = half / width / (share * (1 - share))
     lower, upper = (least + width * float(expit(logit(share) + s * half_odds)) for s in (-1, 1))
     return Interval(mean, lower, upper, n)
 
 
-def rows_of_result(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the table rows of a finished run.
+def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the table rows of a run, one value per name in :data:`COLUMNS`.
 
-    Parameters
-    ----------
-    result : dict
-        As stored.
-
-    Yields
-    ------
-    dict
-        One value per name in :data:`COLUMNS`.
-    """
-    card = result["card"]
-    common = _common(result) | {
-        "data_source": result["data_source"]["label"],
-        "is_stand_in": result["data_source"]["is_stand_in"],
-        "mode": card["mode"],
-        "started": result["started"],
-        "card_status": card["status"],
-        "card_claim": _claim(card),
-        "card_concerns": "; ".join(card["concerns"]),
-    }
-    for repetition in result["repetitions"]:
-        tuned = repetition.get("tuned")
-        for metric, value in sorted(repetition["metrics"].items()):
-            yield common | {
-                "repetition": repetition["repetition"],
-                "metric": metric,
-                "value": value,
-                "tuned": json.dumps(tuned, sort_keys=True) if tuned else "",
-            }
-
-
-def rows_of_failure(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the table row of a run whose last attempt failed: it has no repetition and no value.
+    A run without a result has one row, without repetition and value.
 
     Parameters
     ----------
     record : dict
-        As stored.
-
-    Yields
-    ------
-    dict
-        One value per name in :data:`COLUMNS`.
+        A result, or why there is none, as stored.
     """
-    is_stand_in = record["run"]["dataset_identity"].startswith("stand-in:")
-    own = {"metric": "failure", "is_stand_in": is_stand_in}
-    yield dict.fromkeys(COLUMNS, "") | _common(record) | own
-
-
-def data_version(run: Mapping[str, Any]) -> str:
-    """Name the rows and the schema of a run, however the data set is called.
-
-    Parameters
-    ----------
-    run : mapping
-        The ``run`` part of a result or failure.
-
-    Returns
-    -------
-    str
-        Eight hexadecimal digits, equal only for the same rows read with the same schema.
-    """
-    return hashlib.sha256(run["dataset_identity"].encode()).hexdigest()[:8]
+    run = RunConfig.from_dict(record["run"])
+    common = dict.fromkeys(COLUMNS, "") | {
+        "dataset": run.dataset["name"],
+        "method": run.method.name,
+        "label": run.method.label,
+        # A failed run has no card; a configuration says nothing of the modes that a method names itself.
+        "mode": run.method.mode or "",
+        "params": json.dumps(run.method.params, sort_keys=True),
+        "eps": run.eps,
+        "delta": run.delta,
+        "seed": run.seed,
+        "status": record["status"],
+        "run_hash": record["run_hash"],
+        "is_stand_in": run.dataset_identity.startswith("stand-in:"),
+        "data_version": run.data_version,
+        "dataset_config": json.dumps(run.dataset, sort_keys=True),
+        "versions": " ".join(f"{k}={v}" for k, v in record["versions"].items()),
+        "commit": record["commit"],
+        "machine": record["machine"],
+    }
+    if record["status"] != "ok":
+        return [common | {"metric": "skip" if record["status"] == "skipped" else "failure"}]
+    card = record["card"]
+    common |= {
+        "data_source": record["data_source"]["label"],
+        "is_stand_in": record["data_source"]["is_stand_in"],
+        "mode": card["mode"],
+        "started": record["started"],
+        "card_status": card["status"],
+        "card_claim": _claim(card),
+        "card_concerns": "; ".join(card["concerns"]),
+    }
+    rows = []
+    for repetition in record["repetitions"]:
+        tuned = repetition.get("tuned")
+        own = {"repetition": repetition["repetition"]}
+        own["tuned"] = json.dumps(tuned, sort_keys=True) if tuned else ""
+        for metric, value in sorted(repetition["metrics"].items()):
+            rows.append(common | own | {"metric": metric, "value": value})
+    return rows
 
 
 def current_rows(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -239,32 +219,16 @@ def _mark_current(rows: list[dict[str, Any]], asked: Mapping[str, Sequence[str]]
 
 
 def write_table(store: ResultStore) -> Path:
-    """Write the table of all runs of a results folder, in one step.
-
-    Parameters
-    ----------
-    store : ResultStore
-        The results folder.
-
-    Returns
-    -------
-    Path
-        ``results.csv`` in it.
-
-    Raises
-    ------
-    StoreError
-        When it cannot be written.
-    """
+    """Write the table of all runs of a results folder, in one step, and return its place."""
     path = store.folder / TABLE_NAME
     try:
         # Held, so that of two sweeps that end together the later writer has read both.
         with store.lock("results-table"):
-            rows = [row for result in store.results() for row in rows_of_result(result)]
+            rows = [row for result in store.results() for row in rows_of(result)]
             done = {row["run_hash"] for row in rows}
-            for record in store.failures():
+            for record in store.reasons():
                 if record["run_hash"] not in done:
-                    rows.extend(rows_of_failure(record))
+                    rows += rows_of(record)
             _mark_current(rows, store.asked())
             rows.sort(key=_order)
             text = io.StringIO()
@@ -291,8 +255,8 @@ def read_table(path: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``eps`` is infinite for a method that is not private; failed runs have status "failed" or
-        "timed out" and no value.
+        ``eps`` is infinite for a method that is not private; runs without a result have status
+        "failed", "timed out" or "skipped" and no value.
     """
     import pandas as pd
 
@@ -308,32 +272,22 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") -> str:
-    """Return mean and interval of a metric as text, methods down and eps across.
+    """Return mean and interval of a metric of results as text, methods down and eps across.
 
-    Parameters
-    ----------
-    results : iterable of dict
-        Results as stored.
-    metric : str
-        Name of the metric.
-
-    Returns
-    -------
-    str
-        One block per data set; a method that is not private has one value for every eps.
+    There is one block per data set; a method that is not private has one value for every eps.
     """
     blocks: dict[tuple[str, str], dict[tuple[str, str], dict[float, Interval]]] = {}
     for result in results:
-        run = result["run"]
+        run = RunConfig.from_dict(result["run"])
         values = [r["metrics"][metric] for r in result["repetitions"] if metric in r["metrics"]]
         if values:
             source = result["data_source"]
-            dataset = run["dataset"]["name"] + (
+            dataset = run.dataset["name"] + (
                 f" [{source['label']}]" if source["is_stand_in"] else ""
             )
-            rows = blocks.setdefault((dataset, data_version(run)), {})
+            rows = blocks.setdefault((dataset, run.data_version), {})
             interval = mean_interval(values, RANGES.get(metric, ANY_NUMBER))
-            rows.setdefault(_row_name(result), {})[run["eps"]] = interval
+            rows.setdefault(_row_name(run, result["card"]["mode"]), {})[run.eps] = interval
     lines: list[str] = []
     for (dataset, version), rows in blocks.items():
         if sum(name == dataset for name, _ in blocks) > 1:
@@ -352,14 +306,12 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
     return "\n".join(lines[:-1])
 
 
-def _row_name(result: dict[str, Any]) -> tuple[str, str]:
-    run, mode = result["run"], result["card"]["mode"]
-    method = run["method"]
+def _row_name(run: RunConfig, mode: str) -> tuple[str, str]:
     mode = "" if mode == "paper" else f" ({mode})"
-    variant = ",".join(f"{k}={v}" for k, v in method["params"].items())
+    variant = ",".join(f"{k}={v}" for k, v in run.method.params.items())
     return (
-        f"{method['name']}{mode}",
-        f"[{variant}; seed {run['seed']}; {run['n_repeats']} repetitions]",
+        f"{run.method.name}{mode}",
+        f"[{variant}; seed {run.seed}; {run.n_repeats} repetitions]",
     )
 
 
@@ -367,29 +319,6 @@ def _aligned(table: list[list[str]]) -> list[str]:
     widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in table]
     return [line.rstrip() for line in lines]
-
-
-def _common(record: dict[str, Any]) -> dict[str, Any]:
-    run = record["run"]
-    method = run["method"]
-    return {
-        "dataset": run["dataset"]["name"],
-        "method": method["name"],
-        "label": method["label"],
-        # A failed run has no card; a configuration says nothing of the modes that a method names itself.
-        "mode": method["mode"] or "",
-        "params": json.dumps(method["params"], sort_keys=True),
-        "eps": run["eps"],
-        "delta": run["delta"],
-        "seed": run["seed"],
-        "status": record["status"],
-        "run_hash": record["run_hash"],
-        "data_version": data_version(run),
-        "dataset_config": json.dumps(run["dataset"], sort_keys=True),
-        "versions": " ".join(f"{k}={v}" for k, v in record["versions"].items()),
-        "commit": record["commit"],
-        "machine": record["machine"],
-    }
 
 
 def _claim(card: dict[str, Any]) -> str:

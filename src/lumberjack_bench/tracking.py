@@ -7,28 +7,29 @@ middle of a sweep costs no result.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
-import math
 import os
 import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from lumberjack_bench.results import data_version
-from lumberjack_bench.runs.store import ResultStore, write_atomically
+from lumberjack_bench.files import write_atomically
+from lumberjack_bench.runs.identity import RunConfig
+from lumberjack_bench.runs.store import ResultStore
 
 if TYPE_CHECKING:
     from lumberjack_bench.config import Settings
     from lumberjack_bench.runs.execute import Outcome
-    from lumberjack_bench.runs.identity import RunConfig
 
 SQLITE_PREFIX = "sqlite:///"
 LOCK_TIMEOUT_SECONDS = 5.0
@@ -60,18 +61,8 @@ class NoView:
 
 
 def make_view(settings: Settings) -> MlflowView | NoView:
-    """Return the view that a configuration asks for.
-
-    Parameters
-    ----------
-    settings : Settings
-        With the kind and the address of the store.
-
-    Returns
-    -------
-    MlflowView or NoView
-    """
-    return NoView() if settings.tracking["kind"] == "none" else MlflowView(settings)
+    """Return the view that a configuration asks for."""
+    return NoView() if settings.tracking.kind == "none" else MlflowView(settings)
 
 
 class MlflowView:
@@ -89,12 +80,11 @@ class MlflowView:
     def __init__(self, settings: Settings) -> None:
         self._store = ResultStore(settings.results_dir)
         self._sweep_id = settings.sweep_id
-        self._experiment = str(settings.tracking["experiment"])
-        self._is_server = settings.tracking["kind"] == "server"
+        self._experiment = settings.tracking.experiment
+        self._is_server = settings.tracking.kind == "server"
         default = f"{SQLITE_PREFIX}{settings.results_dir / 'mlflow.db'}"
-        self.uri = str(settings.tracking.get("uri") or default)
+        self.uri = settings.tracking.uri or default
         self._note = settings.results_dir / "shown_in_mlflow"
-        self._client_cache: Any = None
         self._experiment_id = ""
         self._parent: str | None = None
         self._problem = ""
@@ -104,15 +94,6 @@ class MlflowView:
 
         Known without MLflow, which takes seconds to import: a command takes the note of it away when it
         opens the store, and leaves one when it has closed it well.
-
-        Parameters
-        ----------
-        results : iterable of dict
-            Results as stored.
-
-        Returns
-        -------
-        bool
         """
         is_there = self._is_server or Path(self.uri.removeprefix(SQLITE_PREFIX)).exists()
         with suppress(OSError):
@@ -156,24 +137,14 @@ class MlflowView:
                 raise TrackingError(self._explain(error)) from error
 
     def show(self, run: RunConfig, outcome: Outcome, result: dict[str, Any] | None) -> None:
-        """Show how a run ended; a problem is said by :meth:`close`.
-
-        Parameters
-        ----------
-        run : RunConfig
-            The run.
-        outcome : Outcome
-            How it ended.
-        result : dict or None
-            Its result, as stored.
-        """
-        if self._problem or outcome.status == "skipped":
+        """Show how a run ended, by its result or as failed; a problem is said by :meth:`close`."""
+        if self._problem or outcome.status in ("done before", "skipped"):
             return
         try:
             if outcome.is_good and result is not None:
                 self.sync([result])
             else:
-                entry = self._create(run.to_dict(), {"run_hash": run.hash})
+                entry = self._create(run)
                 self._client.set_tag(entry, "reason", outcome.reason[:PARAM_LENGTH])
                 self._client.set_terminated(entry, "FAILED")
         except Exception as error:
@@ -182,11 +153,6 @@ class MlflowView:
 
     def sync(self, results: Iterable[dict[str, Any]]) -> int:
         """Make the store equal to results: each has one complete entry, and it says FINISHED.
-
-        Parameters
-        ----------
-        results : iterable of dict
-            Results as stored.
 
         Returns
         -------
@@ -251,45 +217,46 @@ class MlflowView:
         except Exception as error:
             return self._explain(error)
 
-    @property
+    @functools.cached_property
     def _client(self) -> Any:
-        if self._client_cache is None:
-            self._client_cache = _make_client(self.uri)
-        return self._client_cache
+        return _make_client(self.uri)
 
     def _tags(self, kind: str) -> dict[str, str]:
         return {"kind": kind, "sweep_id": self._sweep_id, "store": self._store.identifier()}
 
-    def _create(self, run: dict[str, Any], about: dict[str, Any]) -> str:
-        privacy = f"eps={run['eps']:g}" if run["method"]["is_private"] else "not private"
-        tags = {**self._tags("run"), "run_hash": about["run_hash"], "complete": "false"}
+    def _create(self, run: RunConfig, started: str = "") -> str:
+        tags = {**self._tags("run"), "run_hash": run.hash, "complete": "false"}
         if self._parent:
             tags["mlflow.parentRunId"] = self._parent
         entry = self._client.create_run(
             self._experiment_id,
-            start_time=_milliseconds(about["started"]) if "started" in about else None,
+            start_time=_milliseconds(started) if started else None,
             tags=tags,
-            run_name=f"{run['dataset']['name']} {run['method']['name']} {privacy}",
+            run_name=str(run),
         )
         return str(entry.info.run_id)
 
     def _add(self, result: dict[str, Any]) -> None:
         from mlflow.entities import Metric, Param, RunTag
 
-        entry = self._create(result["run"], result)
+        run = RunConfig.from_dict(result["run"])
+        entry = self._create(run, result["started"])
         now = int(time.time() * 1000)
         end = min(now, _milliseconds(result["started"]) + round(1000 * result["seconds"]))
         metrics = [
             Metric(_plain_name(name), value, end, step)
             for name, value, step in _metrics(result["repetitions"])
         ]
-        params = [Param(_plain_name(name), text[:PARAM_LENGTH]) for name, text in _params(result)]
+        params = [
+            Param(_plain_name(name), text[:PARAM_LENGTH])
+            for name, text in _params(run, result["card"]["mode"])
+        ]
         tags = [
             RunTag("complete", "true"),
             RunTag("started", result["started"]),
             RunTag("privacy_status", result["card"]["status"]),
             RunTag("data_source", result["data_source"]["label"]),
-            RunTag("data_version", data_version(result["run"])),
+            RunTag("data_version", run.data_version),
             RunTag("commit", result["commit"]),
             RunTag("machine", result["machine"]),
             *(RunTag(f"version.{name}", v) for name, v in result["versions"].items()),
@@ -383,27 +350,46 @@ class MlflowView:
     def _explain(self, error: Exception) -> str:
         if isinstance(error, TrackingError):
             return str(error)
-        text = " ".join(str(error).split())
         where = _without_password(self.uri) if self._is_server else self.uri[len(SQLITE_PREFIX) :]
-        advice = "Move the file away to start a new one, or run with tracking=none."
-        if "locked" in text:
-            reason = "is locked by another program"
-            advice = "Close that program, or run with tracking=none."
-        elif "disk is full" in text or "No space left" in text:
+        code = _sqlite_code(error)
+        if code == sqlite3.SQLITE_FULL:
             # Nor may there be room for results: nothing is said of them.
             return (
                 f"the MLflow store {where} has no room left. Free some, or run with tracking=none."
             )
-        elif "readonly" in text or "read-only" in text or "Permission denied" in text:
-            reason = "cannot be written"
-            advice = "Choose another with tracking.uri=sqlite:///FILE, or run with tracking=none."
-        elif "not a database" in text or "malformed" in text or "no such table" in text:
-            reason = "is damaged"
-        elif self._is_server:
-            reason, advice = "does not answer", "Start it, or run with tracking=none."
+        if self._is_server:
+            reason, advice = "does not answer", "Start it"
+        elif code in _SQLITE_PROBLEMS:
+            reason, advice = _SQLITE_PROBLEMS[code]
         else:
-            reason = f"cannot be used ({type(error).__name__}: {text[:160]})"
-        return f"the MLflow store {where} {reason}. {advice} Results are safe in the result files."
+            text = " ".join(str(error).split())[:160]
+            reason, advice = f"cannot be used ({type(error).__name__}: {text})", _START_ANEW
+        return (
+            f"the MLflow store {where} {reason}. {advice}, or run with tracking=none. "
+            "Results are safe in the result files."
+        )
+
+
+_START_ANEW = "Move the file away to start a new one"
+_ELSEWHERE = "Choose another with tracking.uri=sqlite:///FILE"
+
+_SQLITE_PROBLEMS = {
+    sqlite3.SQLITE_BUSY: ("is locked by another program", "Close that program"),
+    sqlite3.SQLITE_READONLY: ("cannot be written", _ELSEWHERE),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", _ELSEWHERE),
+    sqlite3.SQLITE_NOTADB: ("is damaged", _START_ANEW),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", _START_ANEW),
+}
+
+
+def _sqlite_code(error: BaseException | None) -> int:
+    """Return SQLite's own code for what is behind an error; 0 when it is not SQLite's."""
+    while error is not None:
+        if isinstance(error, sqlite3.Error):
+            # The low byte; the others refine it.
+            return getattr(error, "sqlite_errorcode", 0) & 0xFF
+        error = error.__cause__ or error.__context__
+    return 0
 
 
 def _plain_name(name: str) -> str:
@@ -440,23 +426,19 @@ def _metrics(repetitions: list[dict[str, Any]]) -> Iterable[tuple[str, float, in
                 yield f"repetition.{name}", r["metrics"][name], r["repetition"]
 
 
-def _params(result: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    run = result["run"]
-    method = run["method"]
+def _params(run: RunConfig, mode: str) -> Iterable[tuple[str, str]]:
     yield from (
-        ("dataset", str(run["dataset"]["name"])),
-        ("method", str(method["name"])),
-        ("mode", str(result["card"]["mode"])),
-        ("eps", "inf" if math.isinf(run["eps"]) else repr(run["eps"])),
-        ("delta", repr(run["delta"])),
-        ("seed", str(run["seed"])),
-        ("n_repeats", str(run["n_repeats"])),
+        ("dataset", run.dataset["name"]),
+        ("method", run.method.name),
+        ("mode", mode),
+        ("eps", repr(run.eps)),
+        ("delta", repr(run.delta)),
+        ("seed", str(run.seed)),
+        ("n_repeats", str(run.n_repeats)),
     )
-    for name, value in method["params"].items():
+    for name, value in run.method.params.items():
         yield f"params.{name}", json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
 def _milliseconds(text: str) -> int:
-    from datetime import datetime
-
     return round(datetime.fromisoformat(text).timestamp() * 1000)

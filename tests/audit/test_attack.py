@@ -1,7 +1,7 @@
 """The audit of methods: what it refutes, what it does not, and its command."""
 
-import importlib.util
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -76,17 +76,10 @@ def test_too_few_runs_are_refused():
         run_audit(config("lumberjack.LumberjackClassifier"), PAIRS[0], 10)
 
 
-@pytest.fixture(scope="module")
-def command():
-    spec = importlib.util.spec_from_file_location(
-        "audit_privacy", ROOT / "scripts/audit_privacy.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main
+command = runpy.run_path(str(ROOT / "scripts" / "audit_privacy.py"))["main"]
 
 
-def test_the_command_prints_a_bound_a_pair_and_a_verdict(command, tmp_path, capsys):
+def test_the_command_prints_a_bound_a_pair_and_a_verdict(tmp_path, capsys):
     path = tmp_path / "found.json"
     assert command(["method=lumberjack", "eps=1", "--runs", "60", "--json", str(path)]) == 0
     shown = capsys.readouterr().out
@@ -101,18 +94,18 @@ def test_the_command_prints_a_bound_a_pair_and_a_verdict(command, tmp_path, caps
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["method=lumberjack", "--runs", "5"], "--runs must be at least 30, got 5"),
-        (["method=lumberjack", "--confidence", "2"], "--confidence must lie between 0 and 1"),
-        (["method=majority"], "method majority claims no privacy"),
+        (["method=lumberjack", "--runs", "5"], "--runs"),
+        (["method=lumberjack", "--confidence", "2"], "--confidence"),
+        (["method=majority"], "claims no privacy"),
         (["method=lumberjack", "eps=-1"], "eps"),
         (["method=nosuch"], "nosuch"),
-        (["method=snr,lumberjack"], "method takes one value, got several"),
-        (["--jobs", "0"], "--jobs must be positive, or -1 for one per core, got 0"),
-        (["--seed", "-1"], "--seed must be a non-negative whole number, got -1"),
-        (["--json", "/proc/nosuch/found.json"], "cannot write '/proc/nosuch/found.json'"),
+        (["method=snr,lumberjack"], "method takes one value"),
+        (["--jobs", "0"], "--jobs"),
+        (["--seed", "-1"], "--seed"),
+        (["--json", "/proc/nosuch/found.json"], "/proc/nosuch/found.json"),
     ],
 )
-def test_mistakes_are_answered_in_one_line(command, arguments, message, capsys):
+def test_mistakes_are_answered_in_one_line(arguments, message, capsys):
     assert command(arguments) != 0
     shown = capsys.readouterr().err
     assert message in shown

@@ -56,16 +56,13 @@ def test_the_laplace_mechanism_is_found_out_up_to_its_epsilon():
     assert max(bounds) < 1.0 + 1e-9
 
 
-def test_too_little_noise_is_refuted():
+@pytest.mark.parametrize(("without", "with_record"), [(3, 4), (4, 3)])
+def test_too_little_noise_is_refuted_whether_the_record_raises_or_lowers_a_value(
+    without, with_record
+):
     rng = np.random.default_rng(2)
-    found = find_lower_bound(noisy(rng, 3, 0.25, 3000), noisy(rng, 4, 0.25, 3000), 0.0, 0.95)
-    assert found.epsilon > 2.0
-
-
-def test_a_record_that_lowers_a_value_is_found_as_well_as_one_that_raises_it():
-    rng = np.random.default_rng(3)
-    found = find_lower_bound(noisy(rng, 4, 0.25, 3000), noisy(rng, 3, 0.25, 3000), 0.0, 0.95)
-    assert found.epsilon > 2.0
+    seen = (noisy(rng, count, 0.25, 3000) for count in (without, with_record))
+    assert find_lower_bound(*seen, 0.0, 0.95).epsilon > 2.0
 
 
 def test_equal_laws_give_no_bound():

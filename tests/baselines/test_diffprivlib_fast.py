@@ -13,11 +13,12 @@ from baselines.diffprivlib import (
     draw_tree_of_row,
     tree_of_position,
 )
-from baselines.multiway_trees import draw_keys
-from baselines.random_trees import SplitSpace, grow, leaves_of_rows, votes_at_every_depth
-from baselines.smooth_sensitivity import (
-    draw_permute_and_flip_labels,
-    permute_and_flip_probabilities,
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import (
+    Rows,
+    grow,
+    leaves_of_rows,
+    votes_at_every_depth,
 )
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
@@ -98,34 +99,12 @@ def test_the_trees_of_both_engines_are_reached_in_equally_many_leaves():
     assert kstest(shallower, theirs).pvalue < 1e-4
 
 
-# Permute-and-Flip on leaf counts: exact values computed from the mechanism's definition.
-LEAF_LAWS = [
-    ([10, 7], 0.5, [0.888435, 0.111565]),
-    ([10, 7], 1.0, [0.975106, 0.024894]),
-    ([1, 0], 0.5, [0.696735, 0.303265]),
-    ([1, 0], 1.0, [0.816060, 0.183940]),
-    ([5, 5], 2.0, [0.5, 0.5]),
-    ([3, 2, 2], 1.0, [0.677232, 0.161384, 0.161384]),
-    ([4, 4, 1], 1.0, [0.491702, 0.491702, 0.016596]),
-    ([0, 0, 0], 1.0, [1 / 3, 1 / 3, 1 / 3]),
-]
-
-
-@pytest.mark.parametrize(("counts", "epsilon", "law"), LEAF_LAWS)
-def test_leaf_labels_follow_permute_and_flip_exactly_and_in_draws(counts, epsilon, law):
-    assert permute_and_flip_probabilities(counts, epsilon) == pytest.approx(law, abs=1e-6)
-    leaves = np.tile(np.array(counts), (100_000, 1))
-    labels = draw_permute_and_flip_labels(leaves, epsilon, np.random.default_rng(0))
-    # Four standard deviations of a share of 1e5 draws are at most 0.0063.
-    assert np.bincount(labels, minlength=len(counts)) / 1e5 == pytest.approx(law, abs=0.0065)
-
-
 def test_the_label_of_a_whole_tree_follows_the_same_law():
     # A constant feature sends all 17 records to one leaf with counts [10, 7].
     X, y = np.zeros((17, 1)), np.repeat([0, 1], [10, 7])
     space = SplitSpace(np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
     keys = draw_keys(np.random.default_rng(1), 4000)
-    forest = grow(X, y, 2, space, keys, 5, 0.5, np.random.default_rng(2))
+    forest = grow(Rows(X, y, 2), space, keys, 5, 0.5, np.random.default_rng(2))
     assert all(len(labels) == 1 for labels in forest.leaf_labels)
     # Four standard deviations: 4 * sqrt(0.888 * 0.112 / 4000) = 0.02.
     assert np.concatenate(forest.leaf_labels).mean() == pytest.approx(0.111565, abs=0.02)
@@ -135,9 +114,8 @@ def test_an_unreached_leaf_has_one_label_for_ever_uniform_over_the_classes():
     # One record at 0; rows elsewhere reach leaves that no record reached.
     space = SplitSpace(np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
     keys = draw_keys(np.random.default_rng(3), 3000)
-    forest = grow(
-        np.zeros((1, 1)), np.array([2]), 3, space, keys, 3, np.inf, np.random.default_rng(4)
-    )
+    one_row = Rows(np.zeros((1, 1)), np.array([2]), 3)
+    forest = grow(one_row, space, keys, 3, np.inf, np.random.default_rng(4))
     assert (forest.votes(np.zeros((1, 1))) == [[0, 0, 3000]]).all()
     far = np.ones((1, 1))
     assert (forest.votes(far) == forest.votes(np.ones((5, 1)))[4:]).all()
@@ -156,8 +134,7 @@ def test_the_votes_at_every_depth_are_the_untied_majorities_of_the_leaves():
     space = SplitSpace(mixed_schema().lower, mixed_schema().upper, np.zeros(3, dtype=np.int64))
     keys = draw_keys(np.random.default_rng(7), 1)
     noise = np.random.default_rng(8)
-    one_tree = np.zeros(500, dtype=np.int64)
-    votes = votes_at_every_depth(X, y, X_validation, 3, space, keys, 6, np.inf, noise, one_tree)
+    votes = votes_at_every_depth(Rows(X, y, 3), X_validation, space, keys, 6, np.inf, noise)
     n_checked = 0
     for depth in range(1, 7):
         leaf_of_row = leaves_of_rows(X, space, keys[0], depth)
@@ -177,9 +154,9 @@ def test_the_votes_at_a_depth_are_distributed_as_those_of_a_forest_of_that_depth
     tops = []
     for seed in SEEDS:
         generator = np.random.default_rng(seed)
-        rows = draw_tree_of_row(1500, 15, "paper", generator)
+        rows = Rows(X, y, 3, draw_tree_of_row(1500, 15, "paper", generator))
         keys = draw_keys(generator, 15)
-        votes = votes_at_every_depth(X, y, X_test, 3, space, keys, 12, 1.0, generator, rows)
+        votes = votes_at_every_depth(rows, X_test, space, keys, 12, 1.0, generator)
         tops.append((votes[5].argmax(axis=1) == y_test).mean())
     assert kstest(tops, accuracies("fast", 1.0, 6)).pvalue > 0.01
 
@@ -224,18 +201,6 @@ def test_the_corrected_mode_needs_the_fast_engine_and_holds():
     X, y = mixed_table(1500, 0)
     model = DiffPrivLibClassifier(engine="fast", random_state=0, noise_seed=0, **settings)
     assert model.fit(X, y).score(X, y) > 0.6
-
-
-def test_a_tie_between_trees_goes_to_the_lowest_class():
-    X, y = mixed_table(200, 2)
-    model = DiffPrivLibClassifier(
-        schema=mixed_schema(), engine="fast", n_estimators=2, random_state=1, noise_seed=1
-    ).fit(X, y)
-    shares = model.predict_proba(X)
-    is_tied = shares.max(axis=1) == 0.5
-    assert is_tied.sum() > 10
-    lowest = np.array([np.flatnonzero(row == 0.5)[0] for row in shares[is_tied]])
-    assert np.array_equal(model.predict(X)[is_tied], lowest)
 
 
 def test_tuning_searches_the_papers_grid_and_finds_depth_where_depth_is_needed():

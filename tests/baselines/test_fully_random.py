@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from baselines.fully_random import FullyRandomClassifier
-from baselines.multiway_trees import draw_keys
-from baselines.random_trees import SplitSpace, leaves_of_rows
+from baselines.keyed_trees import SplitSpace, draw_keys
+from baselines.random_binary_trees import leaves_of_rows
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 
@@ -88,13 +88,3 @@ def test_any_schema_works_and_absent_classes_get_no_majority():
     model = FullyRandomClassifier(schema=schema, max_depth=60, random_state=0, noise_seed=0)
     assert model.fit(X, y).score(X, y) == 1.0
     assert model.fit_report()["mean_reached_leaves_per_tree"] == 42
-
-
-def test_the_budget_changes_nothing_and_nothing_is_promised():
-    schema, points, classes = moons_with_an_outlier(5, 0)
-    settings = {"schema": schema, "random_state": 1, "noise_seed": 1}
-    first = FullyRandomClassifier(epsilon=0.5, **settings).fit(points, classes)
-    second = FullyRandomClassifier(epsilon=8.0, delta=0.0, **settings).fit(points, classes)
-    assert np.array_equal(first.predict_proba(points), second.predict_proba(points))
-    assert first.privacy_card().status == "not private"
-    assert first.is_private is False

@@ -21,9 +21,3 @@ def test_the_most_frequent_class_is_predicted_everywhere(labels: list[int], majo
     assert method.predict_proba(np.zeros((1, 1))).tolist() == [
         [float(code == majority) for code in range(3)]
     ]
-
-
-def test_it_claims_nothing() -> None:
-    card = MajorityClassifier(schema=SCHEMA).privacy_card()
-    assert card.claimed is None
-    assert card.status == "not private"

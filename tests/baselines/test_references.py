@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from baselines.decision_tree import DecisionTreeReference
 from baselines.extra_trees import ExtraTreesReference
-from baselines.one_hot import one_hot
+from baselines.one_hot_reference import one_hot
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 REFERENCES = [ExtraTreesReference, DecisionTreeReference]
@@ -97,21 +97,3 @@ def test_every_value_of_the_grid_is_a_parameter_and_the_privacy_parameters_chang
         for e, d in ((0.5, 0.0), (np.inf, 1e-6))
     ]
     assert np.array_equal(*same)
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_the_card_promises_nothing_and_the_name_says_so(reference):
-    model = reference(schema=mixed_schema())
-    assert model.privacy_card().claimed is None
-    assert model.privacy_card().status == "not private"
-    assert model.is_private is False
-    assert model.display_name.endswith("(non-private)")
-
-
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_labels_that_are_no_codes_and_unknown_modes_are_refused(reference):
-    X, y = mixed_table(50, 0)
-    with pytest.raises(ValueError, match=r"class codes 0\.\.2, got 3"):
-        reference(schema=mixed_schema()).fit(X, np.full(50, 3))
-    with pytest.raises(ValueError, match="mode must be one of paper, got 'corrected'"):
-        reference(schema=mixed_schema(), mode="corrected").fit(X, y)

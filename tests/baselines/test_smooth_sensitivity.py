@@ -1,53 +1,32 @@
 """Smooth Sensitivity: depth, structure, leaf labels and vote, against values worked out by hand."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
 import scipy.stats
+from mixed_rows import mixed_schema, mixed_table
 from sklearn.base import clone
 
+from baselines.keyed_trees import STOPPED, SplitSpace, draw_keys
 from baselines.smooth_sensitivity import (
-    STOPPED,
     SmoothSensitivityClassifier,
     deal_equal_parts,
     deal_independently,
-    draw_permute_and_flip_labels,
     draw_smooth_sensitivity_labels,
-    leaf_keys,
-    permute_and_flip_probabilities,
+    leaves_of_rows,
     smooth_sensitivity_probabilities,
     tree_depth,
 )
-from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
-
-
-def mixed_schema(n_classes=2):
-    return FeatureSchema(
-        (
-            NumericFeature("age", 0, 100),
-            CategoricalFeature("job", tuple(range(41))),
-            NumericFeature("constant", 3, 3),
-            CategoricalFeature("only", (0,)),
-        ),
-        tuple(range(n_classes)),
-    )
-
-
-def mixed_table(n_rows=3000, n_classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    job = rng.integers(0, 41, n_rows)
-    X = np.column_stack([100 * rng.random(n_rows), job, np.full(n_rows, 3.0), np.zeros(n_rows)])
-    return X, job % n_classes
+from lumberjack.schema import CategoricalFeature, FeatureSchema
 
 
 def share_of_trees_that_separate(rows, lower, upper, n_categories, depth, n_trees=4000):
     """Return how often the two rows end in different leaves."""
     rows = np.array(rows, dtype=float)
-    settings = (np.array(lower, float), np.array(upper, float), np.array(n_categories), depth)
-    keys = np.random.default_rng(0).integers(1, 2**63, n_trees).astype(np.uint64)
-    reached = np.array([leaf_keys(rows, key, *settings) for key in keys])
+    space = SplitSpace(np.array(lower, float), np.array(upper, float), np.array(n_categories))
+    keys = draw_keys(np.random.default_rng(0), n_trees)
+    reached = np.array([leaves_of_rows(rows, space, key, depth) for key in keys])
     return (reached[:, 0] != reached[:, 1]).mean()
 
 
@@ -154,17 +133,18 @@ def test_the_root_splits_even_where_the_depth_rule_gives_zero():
 
 
 def test_a_path_ends_where_no_candidate_is_left():
-    settings = (np.zeros(2), np.ones(2), np.array([2, 2]))
+    space = SplitSpace(np.zeros(2), np.ones(2), np.array([2, 2]))
     rows = np.array([[0.0, 1.0], [1.0, 1.0]])
     key = np.uint64(5)
-    assert (leaf_keys(rows, key, *settings, 2) == leaf_keys(rows, key, *settings, 50)).all()
+    reached = [leaves_of_rows(rows, space, key, depth) for depth in (2, 50)]
+    assert (reached[0] == reached[1]).all()
 
 
 def test_a_category_outside_the_domain_stops_a_row_only_where_it_matters():
-    settings = (np.zeros(2), np.ones(2), np.array([2, 2]))
+    space = SplitSpace(np.zeros(2), np.ones(2), np.array([2, 2]))
     rows = np.array([[-1.0, 1.0]])
-    keys = np.random.default_rng(0).integers(1, 2**63, 2000).astype(np.uint64)
-    stopped = np.mean([leaf_keys(rows, key, *settings, 1)[0] == STOPPED for key in keys])
+    keys = draw_keys(np.random.default_rng(0), 2000)
+    stopped = np.mean([leaves_of_rows(rows, space, key, 1)[0] == STOPPED for key in keys])
     assert stopped == pytest.approx(0.5, abs=0.056)
 
 
@@ -205,45 +185,9 @@ def test_the_paper_modes_label_law_is_the_one_of_the_authors_program(
     assert (np.abs(shares - law) <= 5 * deviation + 1e-9).all()
 
 
-@pytest.mark.parametrize(
-    ("counts", "epsilon", "probabilities"),
-    [
-        ((10, 7), 0.5, (0.888435, 0.111565)),
-        ((10, 7), 1.0, (0.975106, 0.024894)),
-        ((1, 0), 0.5, (0.696735, 0.303265)),
-        ((1, 0), 1.0, (0.816060, 0.183940)),
-        ((5, 5), 1.0, (0.5, 0.5)),
-        ((3, 2, 2), 1.0, (0.677232, 0.161384, 0.161384)),
-        ((4, 4, 1), 1.0, (0.491702, 0.491702, 0.016596)),
-        ((0, 0, 0, 0), 1.0, (0.25,) * 4),
-        ((2, 0, 2), math.inf, (0.5, 0.0, 0.5)),
-    ],
-)
-def test_permute_and_flip_has_the_published_law(counts, epsilon, probabilities):
-    law = permute_and_flip_probabilities(counts, epsilon)
-    np.testing.assert_allclose(law, probabilities, atol=6e-7)
-    draws = draw_permute_and_flip_labels(
-        np.tile(np.array(counts), (100_000, 1)), epsilon, np.random.default_rng(0)
-    )
-    shares = np.bincount(draws, minlength=len(counts)) / 100_000
-    deviation = np.sqrt(law * (1 - law) / 100_000)
-    assert (np.abs(shares - law) <= 5 * deviation + 1e-9).all()
-
-
-def test_permute_and_flip_agrees_with_visiting_the_classes_in_random_order():
-    # Seven classes by simulation of the definition; 20,000 draws, 5 deviations are at most 0.018.
-    counts, epsilon = np.array([5, 4, 4, 3, 2, 0, 0]), 0.7
-    rng = np.random.default_rng(0)
-    accepted = np.exp(epsilon * (counts - counts.max()))
-    shares = np.zeros(7)
-    for _ in range(20_000):
-        order = rng.permutation(7)
-        shares[order[rng.random(7) < accepted[order]][0]] += 1 / 20_000
-    np.testing.assert_allclose(permute_and_flip_probabilities(counts, epsilon), shares, atol=0.018)
-
-
-def loss(law, counts, neighbour, epsilon):
-    return np.abs(np.log(law(counts, epsilon)) - np.log(law(neighbour, epsilon))).max()
+def loss(counts, neighbour, epsilon):
+    laws = (smooth_sensitivity_probabilities(c, epsilon) for c in (counts, neighbour))
+    return np.abs(np.subtract(*map(np.log, laws))).max()
 
 
 @pytest.mark.parametrize(
@@ -258,39 +202,15 @@ def loss(law, counts, neighbour, epsilon):
         (8.0, (0, 0), (1, 0), 49.3),
     ],
 )
-def test_one_row_more_costs_the_paper_mode_more_than_epsilon_and_permute_and_flip_no_more(
-    epsilon, counts, neighbour, expected
-):
-    paper_loss = loss(smooth_sensitivity_probabilities, counts, neighbour, epsilon)
-    assert paper_loss == pytest.approx(expected, rel=3e-3)
-    assert paper_loss > epsilon
-    assert loss(permute_and_flip_probabilities, counts, neighbour, epsilon) <= epsilon + 1e-9
+def test_one_row_more_costs_the_paper_mode_more_than_epsilon(epsilon, counts, neighbour, expected):
+    assert loss(counts, neighbour, epsilon) == pytest.approx(expected, rel=3e-3)
+    assert loss(counts, neighbour, epsilon) > epsilon
 
 
 def test_the_worst_loss_of_the_paper_mode_lies_far_above_any_small_epsilon():
     # eps = 0.1: 4.72 over all binary leaves with counts below 100 and one row more.
-    worst = max(
-        loss(smooth_sensitivity_probabilities, (a, b), (a + 1, b), 0.1)
-        for a in range(100)
-        for b in range(100)
-    )
+    worst = max(loss((a, b), (a + 1, b), 0.1) for a in range(100) for b in range(100))
     assert worst == pytest.approx(4.72, abs=0.01)
-    worst = max(
-        loss(permute_and_flip_probabilities, (a, b, c), (a + 1, b, c), 0.5)
-        for a in range(9)
-        for b in range(9)
-        for c in range(9)
-    )
-    assert worst == pytest.approx(0.5, abs=1e-3)
-
-
-def test_at_a_small_gap_the_paper_mode_is_the_noisier_of_the_two():
-    assert smooth_sensitivity_probabilities((10, 7), 0.5)[0] < 0.76
-    assert permute_and_flip_probabilities((10, 7), 0.5)[0] > 0.88
-    assert (
-        smooth_sensitivity_probabilities((10, 7), 1.0)[0]
-        > permute_and_flip_probabilities((10, 7), 1.0)[0]
-    )
 
 
 # ---- the classifier
@@ -315,17 +235,6 @@ def test_each_mode_deals_and_labels_in_its_own_way(mode, share):
 
 
 @pytest.mark.parametrize("mode", ["paper", "corrected"])
-def test_an_easy_problem_with_41_categories_is_learnt(mode):
-    X, y = mixed_table(20_000)
-    model = SmoothSensitivityClassifier(
-        schema=mixed_schema(), epsilon=20.0, mode=mode, random_state=0, noise_seed=0
-    )
-    assert model.fit(X, y).score(X, y) > 0.9
-    # Two numeric features: d* = 1, two categorical ones: depth 1 + 1 + 1.
-    assert model.fit_report()["depth"] == 3
-
-
-@pytest.mark.parametrize("mode", ["paper", "corrected"])
 def test_five_classes_are_learnt_and_vote_shares_agree_with_predictions(mode):
     X, y = mixed_table(20_000, n_classes=5)
     model = SmoothSensitivityClassifier(
@@ -335,28 +244,6 @@ def test_five_classes_are_learnt_and_vote_shares_agree_with_predictions(mode):
     shares = model.predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     assert (shares.argmax(axis=1) == model.predict(X)).all()
-
-
-@pytest.mark.parametrize("mode", ["paper", "corrected"])
-def test_tables_without_numeric_or_without_categorical_features_work(mode):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 6000)
-    given = {"epsilon": 8.0, "mode": mode, "random_state": 0, "noise_seed": 0}
-    numeric = FeatureSchema((NumericFeature("a", 0, 1), NumericFeature("b", 0, 1)), (0, 1))
-    X = np.column_stack([0.5 * y + 0.5 * rng.random(6000), rng.random(6000)])
-    assert SmoothSensitivityClassifier(schema=numeric, **given).fit(X, y).score(X, y) > 0.8
-    categorical = FeatureSchema(
-        (CategoricalFeature("a", (0, 1, 2, 3)), CategoricalFeature("b", (0, 1, 2))), (0, 1)
-    )
-    X = np.column_stack([2 * y + rng.integers(0, 2, 6000), rng.integers(0, 3, 6000)])
-    assert SmoothSensitivityClassifier(schema=categorical, **given).fit(X, y).score(X, y) > 0.95
-
-
-def test_a_single_constant_feature_and_a_single_class_are_no_trouble():
-    X, y = np.ones((40, 1)), np.zeros(40, dtype=int)
-    schema = FeatureSchema((NumericFeature("a", 1, 1),), (0,))
-    model = SmoothSensitivityClassifier(schema=schema, random_state=0, noise_seed=0).fit(X, y)
-    assert (model.predict(X) == 0).all()
 
 
 def test_a_leaf_that_no_training_row_reached_has_one_uniform_label_for_good():
@@ -369,9 +256,8 @@ def test_a_leaf_that_no_training_row_reached_has_one_uniform_label_for_good():
     ).fit(np.zeros((50, 12)), np.full(50, 2))
     rows = np.random.default_rng(0).integers(0, 4, size=(20_000, 12)).astype(float)
     predicted = model.predict(rows)
-    keys = leaf_keys(
-        rows, model.tree_keys_[0], np.zeros(12), np.full(12, 3.0), np.full(12, 4), model.depth_
-    )
+    space = SplitSpace.of(schema)
+    keys = leaves_of_rows(rows, space, model.tree_keys_[0], model.depth_)
     _, first, leaf = np.unique(keys, return_index=True, return_inverse=True)
     assert (predicted == predicted[first][leaf]).all()
     assert len(first) > 3900
@@ -408,115 +294,28 @@ def test_a_tied_vote_goes_to_the_lowest_class():
     pytest.fail("no forest had a tie")
 
 
-def test_the_seeds_of_structure_and_noise_act_apart_and_jobs_change_nothing():
-    X, y = mixed_table()
-    model = SmoothSensitivityClassifier(schema=mixed_schema(), random_state=3, noise_seed=4)
-    votes = model.fit(X, y).predict_proba(X)
-    assert (clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X) == votes).all()
-    assert (pickle.loads(pickle.dumps(model)).predict_proba(X) == votes).all()
-    other = clone(model).set_params(noise_seed=5).fit(X, y)
-    assert (other.tree_keys_ == model.tree_keys_).all()
-    assert (other.predict_proba(X) != votes).any()
-    fresh = clone(model).set_params(random_state=None, noise_seed=None)
-    assert (fresh.fit(X, y).predict_proba(X) != votes).any()
-
-
 def test_structure_does_not_move_when_a_row_with_extreme_values_is_added():
-    X, y = mixed_table()
+    X, y = mixed_table(200)
     model = SmoothSensitivityClassifier(schema=mixed_schema(), mode="corrected", random_state=3)
     keys = model.fit(X, y).tree_keys_
     more = clone(model).fit(np.vstack([X, [[1e9, -1, 3, 0]]]), np.append(y, 1))
     assert (more.tree_keys_ == keys).all()
-    assert more.domains_.upper.tolist() == model.domains_.upper.tolist() == [100, 40, 3, 0]
+    assert more.depth_ == model.depth_
 
 
-def test_domains_read_from_the_rows_drop_what_no_row_has():
-    schema = FeatureSchema(
-        (NumericFeature("a", 0, 1e6), CategoricalFeature("b", (0, 1, 2, 3))), (0, 1, 2, 3)
-    )
-    rng = np.random.default_rng(0)
-    y = rng.choice([1, 3], 3000)
-    X = np.column_stack([y + rng.random(3000), rng.choice([1, 3], 3000)])
-    model = SmoothSensitivityClassifier(
-        schema=schema, epsilon=8.0, domains="training", random_state=0, noise_seed=0
-    ).fit(X, y)
-    # The public range is far too wide for so few splits; the range of the rows is not.
-    assert model.score(X, y) > 0.8
-    assert clone(model).set_params(domains="schema").fit(X, y).score(X, y) < 0.7
-    # The rows have two classes and two values of b: no tree votes for another class, and a tree
-    # that splits on b has no child for the value 0.
-    shares = model.predict_proba(X)
-    assert shares.shape == (3000, 4)
-    assert (shares[:, [0, 2]] == 0).all()
-    unlike = X.copy()
-    unlike[:, 1] = 0
-    assert (model.predict_proba(unlike) != shares).any()
-
-
-# ---- refusals
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be positive, got 0"),
-        ({"epsilon": float("nan")}, "epsilon must be positive, got nan"),
-        ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
-        ({"mode": "fast"}, "mode must be one of paper, corrected, got 'fast'"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number, at least 1, got 0"),
-        ({"domains": "rows"}, "domains must be 'schema' or 'training', got 'rows'"),
-        ({"domains": "training", "mode": "corrected"}, "needs domains='schema'"),
-        ({"n_jobs": 0}, "n_jobs must be -1, None or a positive integer, got 0"),
-        ({"random_state": -1}, "a seed must be"),
-        ({"n_estimators": 101}, "need at least 101 rows, got 100"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_in_one_line(parameters, message):
-    X, y = mixed_table(100)
-    with pytest.raises(ValueError, match=message) as caught:
-        SmoothSensitivityClassifier(**({"schema": mixed_schema()} | parameters)).fit(X, y)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_corrected_mode_takes_fewer_rows_than_trees():
+def test_only_the_paper_mode_refuses_fewer_rows_than_trees():
     X, y = mixed_table(5)
     model = SmoothSensitivityClassifier(schema=mixed_schema(), mode="corrected", noise_seed=0)
     assert model.fit(X, y).predict(X).shape == (5,)
+    with pytest.raises(ValueError, match="need at least 30 rows, got 5"):
+        model.set_params(mode="paper").fit(X, y)
 
 
-def test_rows_that_do_not_fit_are_refused():
-    X, y = mixed_table(100)
-    model = SmoothSensitivityClassifier(schema=mixed_schema())
-    with pytest.raises(ValueError, match="X has 3 features, but the schema lists 4"):
-        model.fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="class codes"):
-        model.fit(X, y + 1)
-    with pytest.raises(ValueError, match="no rows"):
-        model.fit(X[:0], y[:0])
-    X[3, 0] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(X, y)
-
-
-# ---- what is said about privacy
-
-
-def test_the_card_of_the_paper_mode_says_that_the_claim_is_broken_and_by_whom_it_was_found():
-    card = SmoothSensitivityClassifier(schema=mixed_schema(), epsilon=2.0).privacy_card()
-    assert (card.status, card.is_doubted) == ("broken", True)
-    assert (card.claimed.epsilon, card.claimed.delta) == (2.0, 0.0)
-    assert any("Holohan" in concern and "49.3" in concern for concern in card.concerns)
+def test_the_card_says_that_the_paper_modes_claim_is_broken_and_who_found_it():
+    card = SmoothSensitivityClassifier(schema=mixed_schema()).privacy_card()
+    assert card.status == "broken"
+    assert any("Holohan" in concern for concern in card.concerns)
     assert any("left out" in concern for concern in card.concerns)
-    assert any("not to be published" in concern for concern in card.concerns)
-    card = SmoothSensitivityClassifier(schema=mixed_schema(), domains="training").privacy_card()
-    assert any("read off the training rows" in concern for concern in card.concerns)
-    assert not any("categories" in entry for entry in card.public_inputs)
-
-
-def test_the_card_of_the_corrected_mode_holds_for_predictions_only():
-    model = SmoothSensitivityClassifier(schema=mixed_schema(), mode="corrected", noise_seed=1)
-    card = model.privacy_card()
-    assert (card.status, card.claimed.epsilon) == ("holds", 1.0)
-    assert "Permute-and-Flip" in card.source
+    card = SmoothSensitivityClassifier(schema=mixed_schema(), mode="corrected").privacy_card()
+    assert card.status == "holds"
     assert any("about its predictions" in concern for concern in card.concerns)
-    assert any("seed is fixed" in concern for concern in card.concerns)

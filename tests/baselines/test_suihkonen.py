@@ -2,23 +2,18 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from baselines.greedy_trees import (
-    GINI,
-    MAX_OPERATOR,
     NO_FEATURE,
-    ONE_VERSUS_REST,
     Budgets,
     Rules,
     _count_between_thresholds,
-    _draw_private_median,
     _draw_subset,
     grow_tree,
     lay_out,
-    private_median_probabilities,
     split_score,
 )
+from baselines.private_median import draw_private_median
 from baselines.suihkonen import SuihkonenClassifier, exponents, plan_budget
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
@@ -38,29 +33,23 @@ def binary_features(*left_and_right):
     return table, labels
 
 
-def grow_stumps(table, labels, n_categories, budgets, n_trees, score=MAX_OPERATOR, max_depth=1):
-    n_categories = np.array(n_categories)
-    upper = np.maximum(n_categories - 1.0, 0)
-    columns = lay_out(table, labels, np.zeros(len(upper)), upper, n_categories, 2)
-    rules = Rules(max_depth, 3, ONE_VERSUS_REST, score, False, 1)
+def grow_stumps(table, labels, n_categories, budgets, n_trees):
+    features = tuple(
+        CategoricalFeature(f"f{j}", tuple(range(n))) for j, n in enumerate(n_categories)
+    )
+    columns = lay_out(table, labels, FeatureSchema(features, (0, 1)))
     noise = np.random.default_rng(0)
-    rows = np.arange(len(table))
-    return [grow_tree(columns, rows.copy(), rules, budgets, noise, noise) for _ in range(n_trees)]
+    rules = Rules(1, 3, False, False, 1)
+    return [grow_tree(columns, rules, budgets, noise, noise) for _ in range(n_trees)]
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "tree", "level", "leaf"),
-    [
-        (0.5, 0.0333333, 0.0023810, 0.0166667),
-        (1, 0.0666667, 0.0047619, 0.0333333),
-        (8, 0.533333, 0.0380952, 0.266667),
-    ],
+    ("epsilon", "level", "leaf"),
+    [(0.5, 0.0023810, 0.0166667), (1, 0.0047619, 0.0333333), (8, 0.0380952, 0.266667)],
 )
-def test_the_budget_is_divided_over_trees_levels_and_leaves(epsilon, tree, level, leaf):
+def test_the_budget_is_divided_over_trees_levels_and_leaves(epsilon, level, leaf):
     # eps / 15; half of it over 7 levels; the other half for the leaves.
-    plan = plan_budget(epsilon, 15, 7, 0.5, "shared")
-    assert plan == pytest.approx((tree, level, leaf), rel=1e-4)
-    assert plan_budget(epsilon, 15, 7, 0.5, "disjoint").tree == epsilon
+    assert plan_budget(epsilon, 15, 7, 0.5) == pytest.approx((level, leaf), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -73,19 +62,13 @@ def test_the_budget_is_divided_over_trees_levels_and_leaves(epsilon, tree, level
 def test_the_private_median_weighs_intervals_by_width_and_balance(epsilon, law):
     # x = 1, 2, 4, 8 in [0, 10]: widths 1, 1, 2, 4, 2; |N_left - N_right| = 4, 2, 0, 2, 4;
     # weights width * exp(-epsilon |.| / 2).
-    values = np.array([1.0, 2, 4, 8])
-    edges, probabilities = private_median_probabilities(values, 0, 10, epsilon / 2)
-    assert np.array_equal(edges, [0, 1, 2, 4, 8, 10])
-    assert probabilities == pytest.approx(law, abs=1e-6)
+    edges = np.array([0.0, 1, 2, 4, 8, 10])
+    weights = np.diff(edges) * np.exp(-epsilon * np.array([4, 2, 0, 2, 4]) / 2)
+    assert weights / weights.sum() == pytest.approx(law, abs=1e-6)
     generator = np.random.default_rng(0)
-    scratch = np.empty(6)
-    ones = np.ones(4, dtype=np.int64)
-    drawn = np.array(
-        [
-            _draw_private_median(values, ones, 4, 0.0, 10.0, epsilon / 2, scratch, generator)
-            for _ in range(100_000)
-        ]
-    )
+    scratch = np.empty(5)
+    given = (edges[1:-1], counts(1, 1, 1, 1), 0.0, 10.0, epsilon / 2)
+    drawn = np.array([draw_private_median(*given, scratch, generator) for _ in range(100_000)])
     # Four standard deviations of a share of 1e5 draws are at most 0.0063.
     assert np.bincount(drawn[:, 1].astype(int)) / 1e5 == pytest.approx(law, abs=0.0065)
     assert np.array_equal(np.searchsorted(edges, drawn[:, 0], side="right") - 1, drawn[:, 1])
@@ -95,14 +78,34 @@ def test_the_private_median_weighs_intervals_by_width_and_balance(epsilon, law):
 
 
 def test_repeated_values_make_intervals_without_width_and_a_constant_column_is_no_obstacle():
-    edges, probabilities = private_median_probabilities(np.array([0.0, 0, 0, 10]), 0, 10, 0.5)
-    # Only [0, 10] between the zeros and the ten has width.
-    assert np.array_equal(edges, [0, 0, 10, 10])
-    assert np.array_equal(probabilities, [0, 1, 0])
-    drawn = _draw_private_median(
-        np.zeros(1), counts(5), 1, 0.0, 0.0, 0.5, np.empty(3), np.random.default_rng(0)
-    )
-    assert drawn == (0.0, 1)
+    generator, scratch = np.random.default_rng(0), np.empty(3)
+    # 0, 0, 0, 10 in [0, 10]: only the interval between the zeros and the ten has width.
+    ends = (np.array([0.0, 10]), counts(3, 1), 0.0, 10.0, 0.5)
+    assert {draw_private_median(*ends, scratch, generator)[1] for _ in range(100)} == {1}
+    constant = (np.zeros(1), counts(5), 0.0, 0.0, 0.5)
+    assert draw_private_median(*constant, scratch, generator) == (0.0, 1)
+
+
+def test_the_score_of_a_split_is_the_worked_impurity():
+    # L = (30, 5), R = (10, 25): impurity 35 - 925/35 + 35 - 725/35 = 22.857143.
+    assert split_score(counts(30, 5), counts(40, 30)) == pytest.approx(-22.857143, abs=1e-6)
+    assert split_score(counts(0, 0), counts(0, 0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "n_numeric", "expected"),
+    [
+        # Level budget 1 and leaf budget 1; an impurity moves by up to 2.
+        ("corrected", 4, Budgets(0.5, 0.5, 1)),
+        ("paper", 0, Budgets(0.5, 1, 0.5)),
+        # Half a level for each of four medians and a split, and for the split twice what it allows.
+        ("paper", 4, Budgets(0.25, 0.5, 0.5)),
+    ],
+)
+def test_exponents_spend_the_level_once_only_in_corrected_mode(mode, n_numeric, expected):
+    plan = plan_budget(2.0, 1, 1, 0.5)
+    assert plan == (1, 1)
+    assert exponents(plan, mode, n_numeric) == pytest.approx(expected)
 
 
 def test_counts_between_thresholds_agree_with_what_prediction_does():
@@ -114,8 +117,8 @@ def test_counts_between_thresholds_agree_with_what_prediction_does():
         (0.1, 0.1, np.full(5, 0.1)),
     ):
         labels = generator.integers(0, 2, len(values))
-        one = np.array([lower]), np.array([upper]), np.zeros(1, dtype=np.int64)
-        columns = lay_out(values[:, np.newaxis], labels, *one, 2)
+        schema = FeatureSchema((NumericFeature("a", lower, upper),), (0, 1))
+        columns = lay_out(values[:, np.newaxis], labels, schema)
         thresholds, cells = np.empty(10), np.ones((12, 2), dtype=np.int64)
         rows = np.arange(len(values))
         _count_between_thresholds(columns, rows, labels, 0, lower, upper, thresholds, cells)
@@ -123,17 +126,6 @@ def test_counts_between_thresholds_agree_with_what_prediction_does():
         for t in range(10):
             left = np.bincount(labels[values <= thresholds[t]], minlength=2)
             assert np.array_equal(cells[: t + 1].sum(axis=0), left)
-
-
-def test_scores_of_a_split_are_the_worked_ones():
-    # L = (30, 5), R = (10, 25): impurity 35 - 925/35 + 35 - 725/35 = 22.857143, 0.3265306 of 70;
-    # max operator 30 + 25.
-    left, total = counts(30, 5), counts(40, 30)
-    assert -split_score(left, total, GINI) == pytest.approx(22.857143, abs=1e-6)
-    assert -split_score(left, total, GINI) / 70 == pytest.approx(0.3265306, abs=1e-7)
-    assert split_score(left, total, MAX_OPERATOR) == 55
-    assert split_score(counts(0, 0), total, MAX_OPERATOR) == 40
-    assert split_score(counts(0, 0), counts(0, 0), GINI) == 0
 
 
 def test_a_record_more_moves_the_impurity_by_less_than_two_and_never_down():
@@ -148,32 +140,12 @@ def test_a_record_more_moves_the_impurity_by_less_than_two_and_never_down():
     assert step.max() == pytest.approx(2 * 299 / 300)
     for left in ((3, 0), (0, 7), (299, 1)):
         expected = impurity(*map(float, left))
-        assert -split_score(counts(*left), counts(*left), GINI) == pytest.approx(expected)
+        assert -split_score(counts(*left), counts(*left)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("mode", "score", "numeric_mode", "expected"),
-    [
-        # Level budget 1 and leaf budget 1. Corrected with 4 medians: five queries of 0.2 each.
-        ("corrected", "max_operator", "grid", Budgets(0.5, 1, 1)),
-        ("corrected", "gini", "grid", Budgets(0.5, 0.5, 1)),
-        ("corrected", "max_operator", "median", Budgets(0.1, 0.2, 1)),
-        ("corrected", "gini", "median", Budgets(0.1, 0.1, 1)),
-        ("paper", "max_operator", "grid", Budgets(0.5, 0.5, 0.5)),
-        # Twice what a score that moves by up to two allows, half a level for each of five queries.
-        ("paper", "gini", "grid", Budgets(0.5, 1, 0.5)),
-        ("paper", "gini", "median", Budgets(0.25, 0.5, 0.5)),
-    ],
-)
-def test_exponents_spend_the_level_once_only_in_corrected_mode(mode, score, numeric_mode, expected):
-    plan = plan_budget(2.0, 1, 1, 0.5, "shared")
-    assert (plan.level, plan.leaf) == (1, 1)
-    assert exponents(plan, mode, score, numeric_mode, 4) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("exponent", "share"), [(0.05, 0.679179), (0.1, 0.817574)])
+@pytest.mark.parametrize(("exponent", "share"), [(0.05, 0.639093), (0.1, 0.758204)])
 def test_a_split_is_drawn_by_the_exponential_mechanism(exponent, share):
-    # Max-operator scores 55 and 40; exponents eps/2 and eps at eps = 0.1.
+    # Impurities 22.857143 and, of all on one side, 70 - 2500/70 = 34.285714: 11.428571 apart.
     table, labels = binary_features(((30, 5), (10, 25)), ((40, 30), (0, 0)))
     trees = grow_stumps(table, labels, [2, 2], Budgets(1, exponent, 1), 4000)
     # Four standard deviations: 4 * sqrt(0.68 * 0.32 / 4000) = 0.03.
@@ -268,14 +240,14 @@ def test_a_pure_leaf_gives_its_records_away_in_paper_mode_only():
 def test_one_record_changes_the_law_of_a_corrected_stump_by_at_most_its_budget():
     # Exact: every split (three thresholds, two one-vs-rest sets count as one for two categories)
     # and every pair of leaf labels, for random small tables and each way to drop a record.
-    def law(table, labels, budgets, score):
+    def law(table, labels, budgets):
         scores, sides = [], []
         for threshold in (0.25, 0.5, 0.75):
             sides.append(table[:, 0] <= threshold)
         sides.append(table[:, 1] == 0)
         total = np.bincount(labels, minlength=2)
         leaves = [np.bincount(labels[side], minlength=2) for side in sides]
-        scores = np.array([split_score(left, total, score) for left in leaves])
+        scores = np.array([split_score(left, total) for left in leaves])
         split = np.exp(budgets.split * (scores - scores.max()))
         outcomes = []
         for probability, left in zip(split / split.sum(), leaves, strict=True):
@@ -286,86 +258,49 @@ def test_one_record_changes_the_law_of_a_corrected_stump_by_at_most_its_budget()
             outcomes.append(probability * np.outer(*laws))
         return np.array(outcomes)
 
+    budgets = exponents(plan_budget(1.0, 1, 1, 0.5), "corrected", 1)
     generator = np.random.default_rng(0)
-    for score_name, score in (("gini", GINI), ("max_operator", MAX_OPERATOR)):
-        plan = plan_budget(1.0, 1, 1, 0.5, "shared")
-        budgets = exponents(plan, "corrected", score_name, "grid", 1)
-        losses = []
-        for _ in range(60):
-            n_rows = int(generator.integers(2, 31))
-            table = np.column_stack([generator.random(n_rows), generator.integers(0, 2, n_rows)])
-            labels = (generator.random(n_rows) < generator.random() ** 3).astype(np.int64)
-            whole = law(table, labels, budgets, score)
-            for i in range(n_rows):
-                part = law(np.delete(table, i, 0), np.delete(labels, i), budgets, score)
-                losses.append(np.abs(np.log(whole / part)).max())
-        assert max(losses) <= 1.0 + 1e-12
-        # Near enough to the budget of 1 that twice the exponents would exceed it.
-        assert max(losses) > 0.51
-        # The compiled tree follows this law.
-        n_categories = np.array([0, 2])
-        upper = np.ones(2)
-        columns = lay_out(table, labels, np.zeros(2), upper, n_categories, 2)
-        rules = Rules(1, 3, ONE_VERSUS_REST, score, False, 1)
-        noise = np.random.default_rng(1)
-        seen = np.zeros((4, 2, 2))
-        for _ in range(8000):
-            tree = grow_tree(columns, np.arange(n_rows), rules, budgets, noise, noise)
-            place = 3 if tree.feature[0] == 1 else round(4 * tree.threshold[0]) - 1
-            seen[place, tree.label[1], tree.label[2]] += 1
-        # Four standard deviations of a share of 8000 draws are at most 0.022.
-        assert seen / 8000 == pytest.approx(whole, abs=0.022)
+    losses = []
+    for _ in range(60):
+        n_rows = int(generator.integers(2, 31))
+        table = np.column_stack([generator.random(n_rows), generator.integers(0, 2, n_rows)])
+        labels = (generator.random(n_rows) < generator.random() ** 3).astype(np.int64)
+        whole = law(table, labels, budgets)
+        for i in range(n_rows):
+            part = law(np.delete(table, i, 0), np.delete(labels, i), budgets)
+            losses.append(np.abs(np.log(whole / part)).max())
+    assert max(losses) <= 1.0 + 1e-12
+    # Near enough to the budget of 1 that twice the exponents would exceed it.
+    assert max(losses) > 0.51
+    # The compiled tree follows this law.
+    schema = FeatureSchema((NumericFeature("a", 0, 1), CategoricalFeature("c", (0, 1))), (0, 1))
+    columns = lay_out(table, labels, schema)
+    noise = np.random.default_rng(1)
+    seen = np.zeros((4, 2, 2))
+    for _ in range(8000):
+        tree = grow_tree(columns, Rules(1, 3, False, False, 1), budgets, noise, noise)
+        place = 3 if tree.feature[0] == 1 else round(4 * tree.threshold[0]) - 1
+        seen[place, tree.label[1], tree.label[2]] += 1
+    # Four standard deviations of a share of 8000 draws are at most 0.022.
+    assert seen / 8000 == pytest.approx(whole, abs=0.022)
 
 
 @pytest.mark.parametrize("mode", ["paper", "corrected"])
-@pytest.mark.parametrize("cat_mode", ["one_vs_rest", "exhaustive_if_k_le_8", "sampled_subsets"])
-def test_it_learns_any_schema_in_every_way_of_splitting_categories(mode, cat_mode):
+@pytest.mark.parametrize("category_sets", ["one_vs_rest", "sampled_subsets"])
+@pytest.mark.parametrize("epsilon", [50, np.inf])
+def test_it_learns_in_every_way_of_splitting_categories(mode, category_sets, epsilon):
     X, y = mixed_table(4000, 1)
     model = SuihkonenClassifier(
         schema=two_level_schema(),
-        epsilon=50,
+        epsilon=epsilon,
         mode=mode,
-        cat_mode=cat_mode,
+        category_sets=category_sets,
         noise_seed=2,
         random_state=2,
         n_estimators=7,
         max_depth=4,
     )
-    model = clone(model).fit(X, y)
-    assert model.score(*mixed_table(1000, 2)) > 0.9
-    assert model.predict_proba([[0.5, -1, -1, 2, -1]]).sum() == pytest.approx(1)
-
-
-@pytest.mark.parametrize("split_score_name", ["gini", "max_operator"])
-@pytest.mark.parametrize("numeric_mode", ["median", "grid"])
-@pytest.mark.parametrize("partition", ["shared", "disjoint"])
-def test_every_option_learns_and_an_infinite_budget_is_exact(
-    split_score_name, numeric_mode, partition
-):
-    X, y = mixed_table(4000, 3)
-    model = SuihkonenClassifier(
-        schema=two_level_schema(),
-        epsilon=np.inf,
-        mode="corrected",
-        noise_seed=3,
-        random_state=3,
-        n_estimators=5,
-        max_depth=5,
-        split_score=split_score_name,
-        numeric_mode=numeric_mode,
-        partition=partition,
-    )
-    assert model.fit(X, y).score(*mixed_table(1000, 4)) > 0.9
-
-
-def test_the_number_of_threads_changes_nothing_and_the_noise_seed_does():
-    X, y = mixed_table(800, 5)
-    settings = {"schema": two_level_schema(), "n_estimators": 4, "cat_mode": "sampled_subsets"}
-    one = SuihkonenClassifier(noise_seed=1, random_state=1, n_jobs=1, **settings).fit(X, y)
-    two = SuihkonenClassifier(noise_seed=1, random_state=1, n_jobs=2, **settings).fit(X, y)
-    other = SuihkonenClassifier(noise_seed=2, random_state=1, **settings).fit(X, y)
-    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
-    assert not np.array_equal(one.predict_proba(X), other.predict_proba(X))
+    assert model.fit(X, y).score(*mixed_table(1000, 2)) > 0.9
 
 
 def test_sampled_subsets_have_uniform_sizes_up_to_eight_and_leave_a_category_out():
@@ -397,19 +332,6 @@ def test_the_cards_name_the_violations_and_the_re_derivation():
     assert any("re-derived" in concern for concern in corrected.concerns)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": -1}, "epsilon must be positive, got -1"),
-        ({"mode": "tight"}, "mode must be one of paper, corrected"),
-        ({"cat_mode": "all"}, "cat_mode must be one of one_vs_rest, exhaustive_if_k_le_8"),
-        ({"max_depth": 17}, "max_depth must be at most 16, got 17: .* 262143 nodes"),
-        ({"structure_fraction": 1.0}, "structure_fraction must lie between 0 and 1, got 1.0"),
-        ({"partition": "bagged"}, "partition must be one of shared, disjoint"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number"),
-    ],
-)
-def test_a_bad_parameter_is_named(change, message):
-    X, y = mixed_table(20, 0)
-    with pytest.raises(ValueError, match=message):
-        SuihkonenClassifier(schema=two_level_schema(), **change).fit(X, y)
+def test_a_depth_that_memory_does_not_allow_is_refused():
+    with pytest.raises(ValueError, match="'max_depth'"):
+        SuihkonenClassifier(schema=two_level_schema(), max_depth=17).fit(*mixed_table(20, 0))

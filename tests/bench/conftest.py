@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lumberjack_bench import config, datasets
-from lumberjack_bench.runs.execute import load_rows
-from lumberjack_bench.runs.identity import RunConfig
+from lumberjack_bench.runs.identity import MethodConfig, RunConfig
+from lumberjack_bench.runs.store import ResultStore
 
 TOY_METHODS = Path(__file__).parents[1] / "end_to_end"
 
@@ -18,13 +18,19 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Settings
     """Settings without tracking, under which the toy methods may be used."""
     monkeypatch.syspath_prepend(str(TOY_METHODS))
     monkeypatch.setenv("LUMBERJACK_DATA", str(tmp_path / "data"))
-    load_rows.cache_clear()
     return config.Settings(
         results_dir=tmp_path / "results",
         sweep_id="this-sweep",
-        tracking={"kind": "none"},
+        tracking=config.TrackingConfig("none"),
         allow_targets=("toy_methods",),
     )
+
+
+@pytest.fixture
+def store(settings: config.Settings) -> ResultStore:
+    store = ResultStore(settings.results_dir)
+    store.prepare()
+    return store
 
 
 @pytest.fixture
@@ -38,15 +44,13 @@ def make_run() -> Callable[..., RunConfig]:
         return RunConfig(
             dataset=dataset,
             dataset_identity=datasets.identity(dataset),
-            method={
-                "name": toy.lower(),
-                "target": f"toy_methods.{toy}",
-                "label": toy,
-                "is_private": True,
-                "mode": None,
-                "is_tuned": is_tuned,
-                "params": params,
-            },
+            method=MethodConfig(
+                name=toy.lower(),
+                target=f"toy_methods.{toy}",
+                label=toy,
+                is_tuned=is_tuned,
+                params=params,
+            ),
             eps=eps,
             delta=1e-6,
             seed=0,

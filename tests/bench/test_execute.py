@@ -17,22 +17,15 @@ from lumberjack_bench.runs.store import ResultStore
 MakeRun = Callable[..., RunConfig]
 
 
-@pytest.fixture
-def store(settings: Settings) -> ResultStore:
-    store = ResultStore(settings.results_dir)
-    store.prepare()
-    return store
-
-
 def test_a_finished_run_leaves_a_whole_result(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Toy", n_repeats=2)
     outcome = execute(run, settings)
     assert (outcome.status, outcome.is_good) == ("ok", True)
-    result = store.read(run.hash)
+    result = store.finished(run.hash)
     assert result is not None
-    assert RunConfig(**result["run"]).hash == result["run_hash"] == run.hash
+    assert RunConfig.from_dict(result["run"]).hash == result["run_hash"] == run.hash
     assert [r["repetition"] for r in result["repetitions"]] == [0, 1]
     # 5,500 of 10,000 points are of the largest class, and the split is stratified.
     assert [r["metrics"]["accuracy"] for r in result["repetitions"]] == [0.55, 0.55]
@@ -47,41 +40,32 @@ def test_a_finished_run_leaves_a_whole_result(
         "delta": 1e-6,
         "relation": "add or remove one record",
     }
+    # The card is that of a release; the fixed noise is noted beside it.
+    assert result["card"]["concerns"] == []
+    assert "not private releases" in result["notes"][0]
     assert result["versions"]["python"]
 
 
-def test_the_card_is_that_of_a_release_and_the_fixed_noise_is_noted(
+def test_a_run_is_done_once_and_again_when_forced_but_once_per_sweep(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Toy")
-    execute(run, settings)
-    result = store.read(run.hash)
-    assert result is not None
-    assert result["card"]["concerns"] == []
-    assert "not private releases" in result["notes"][0]
+    forced = replace(settings, is_forced=True, sweep_id="next-sweep")
+    statuses = [execute(run, how).status for how in (settings, settings, forced, forced)]
+    assert statuses == ["ok", "done before", "ok", "done before"]
 
 
-def test_a_run_with_a_result_is_skipped_without_loading_data(
+def test_a_run_that_its_method_skips_is_settled_with_the_reason_and_is_no_failure(
     store: ResultStore, settings: Settings, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = make_run("Toy")
-    execute(run, settings)
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("data was loaded")
-
-    monkeypatch.setattr("lumberjack_bench.runs.execute.load_rows", refuse)
-    assert execute(run, settings).status == "skipped"
-
-
-def test_force_does_a_run_again_but_once_per_sweep(
-    store: ResultStore, settings: Settings, make_run: MakeRun
-) -> None:
-    run = make_run("Toy")
-    execute(run, settings)
-    forced = replace(settings, is_forced=True, sweep_id="next-sweep")
-    assert execute(run, forced).status == "ok"
-    assert execute(run, forced).status == "skipped"
+    run = make_run("Skipping", eps=0.5)
+    first = execute(run, settings)
+    assert (first.status, first.is_good) == ("skipped", True)
+    assert first.reason == "9000 rows need eps of at least 1"
+    assert store.finished(run.hash) is None
+    assert execute(make_run("Skipping", eps=1.0), settings).status == "ok"
+    monkeypatch.setattr("lumberjack_bench.runs.execute.call_alone", None)
+    assert execute(run, settings) == first
 
 
 def test_a_failure_is_recorded_returned_and_not_taken_for_a_result(
@@ -94,8 +78,8 @@ def test_a_failure_is_recorded_returned_and_not_taken_for_a_result(
     assert outcome.reason == "RuntimeError: injected failure at eps=1"
     assert outcome.log_file == str(log_file)
     assert "Traceback (most recent call last)" in log_file.read_text()
-    assert store.read(run.hash) is None
-    failure = store.read_failure(run.hash)
+    assert store.finished(run.hash) is None
+    failure = store.reason(run.hash)
     assert failure is not None
     assert "Traceback" in failure["traceback"]
     assert not store.is_locked(run.hash)
@@ -108,7 +92,7 @@ def test_on_error_raise_raises_and_still_records(
     run = make_run("Failing", at_eps=1.0)
     with pytest.raises(RuntimeError, match="injected failure"):
         execute(run, replace(settings, is_raising=True))
-    assert store.read_failure(run.hash) is not None
+    assert store.reason(run.hash) is not None
 
 
 def test_a_run_that_takes_too_long_is_ended(
@@ -118,7 +102,7 @@ def test_a_run_that_takes_too_long_is_ended(
     outcome = execute(run, replace(settings, timeout=0.2))
     assert outcome.status == "timed out"
     assert outcome.reason == "took longer than timeout=0.2 seconds"
-    assert store.read(run.hash) is None
+    assert store.finished(run.hash) is None
 
 
 def test_a_method_that_catches_everything_and_leaves_a_process_behind_is_ended_with_it(
@@ -142,8 +126,8 @@ def test_a_sweep_that_is_stopped_leaves_its_runs_undone(
     run = make_run("Slow", seconds=600)
     with pytest.raises(isolation.Stopped):
         execute(run, settings)
-    assert store.read(run.hash) is None
-    assert store.read_failure(run.hash) is None
+    assert store.finished(run.hash) is None
+    assert store.reason(run.hash) is None
     assert not store.is_locked(run.hash)
 
 
@@ -173,20 +157,13 @@ def test_a_method_that_breaks_its_contract_fails(
     assert outcome.reason.startswith(reason)
 
 
-def test_a_leak_is_an_error_every_time_not_only_the_first(
-    store: ResultStore, settings: Settings, make_run: MakeRun
-) -> None:
-    for _ in range(2):
-        assert execute(make_run("Leaking"), settings).status == "failed"
-
-
 def test_tuning_sees_train_and_validation_and_the_fit_both_together(
     store: ResultStore, settings: Settings, make_run: MakeRun
 ) -> None:
     run = make_run("Tuned", is_tuned=True)
     outcome = execute(run, settings, n_jobs=2)
     assert outcome.status == "ok", outcome.reason
-    result = store.read(run.hash)
+    result = store.finished(run.hash)
     assert result is not None
     repetition = result["repetitions"][0]
     assert repetition["tuned"] == {
@@ -205,7 +182,7 @@ def test_a_run_done_again_has_the_same_seeds_and_each_repetition_its_own(
     seen = []
     for sweep_id in ("one", "two"):
         execute(run, replace(settings, is_forced=True, sweep_id=sweep_id))
-        result = store.read(run.hash)
+        result = store.finished(run.hash)
         assert result is not None
         seen.append(
             [(r["metrics"]["structure"], r["metrics"]["noise"]) for r in result["repetitions"]]

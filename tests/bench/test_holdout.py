@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lumberjack_bench.runs.holdout import stratified_split
+from lumberjack_bench.runs.holdout import n_training_rows, stratified_split
 
 
 def seed(number: int = 0) -> np.random.SeedSequence:
@@ -16,6 +16,7 @@ def test_parts_are_eighty_ten_ten_and_cover_every_row_once() -> None:
     assert [len(split.train), len(split.validation), len(split.test)] == [800, 100, 100]
     together = np.concatenate([split.train, split.validation, split.test])
     assert sorted(together) == list(range(1000))
+    assert len(split.train_and_validation) == n_training_rows(1000) == 900
     assert sorted(split.train_and_validation) == sorted(set(range(1000)) - set(split.test))
 
 

@@ -6,37 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lumberjack_bench.runs.identity import RunConfig
+from lumberjack_bench.runs.identity import MethodConfig, RunConfig
 
-
-def method(name: str = "forest", **changes: object) -> dict[str, object]:
-    plain = {
-        "name": name,
-        "target": f"baselines.{name}.Classifier",
-        "label": name.title(),
-        "is_private": True,
-        "mode": "paper",
-        "is_tuned": False,
-        "params": {"n_estimators": 30},
-    }
-    return plain | changes
-
+METHOD = MethodConfig(
+    "forest", "baselines.forest.Classifier", "Forest", mode="paper", params={"n_estimators": 30}
+)
 
 RUN = RunConfig(
     dataset={"name": "adult", "kind": "adult", "data_dir": None},
     dataset_identity="uci:1234",
-    method=method(),
+    method=METHOD,
     eps=1.0,
     delta=1e-6,
     seed=0,
     n_repeats=5,
 )
-
-
-def test_the_same_configuration_has_the_same_hash_however_its_keys_are_ordered() -> None:
-    reordered = dict(reversed(list(RUN.method.items())))
-    assert replace(RUN, method=reordered).hash == RUN.hash
-    assert len(RUN.hash) == 16
 
 
 @pytest.mark.parametrize(
@@ -48,9 +32,9 @@ def test_the_same_configuration_has_the_same_hash_however_its_keys_are_ordered()
         {"n_repeats": 4},
         {"dataset_identity": "uci:5678"},
         {"dataset": {"name": "other", "kind": "adult"}},
-        {"method": method(mode="corrected")},
-        {"method": method(params={"n_estimators": 31})},
-        {"method": method(is_tuned=True)},
+        {"method": replace(METHOD, mode="corrected")},
+        {"method": replace(METHOD, params={"n_estimators": 31})},
+        {"method": replace(METHOD, is_tuned=True)},
     ],
 )
 def test_whatever_changes_numbers_changes_the_hash(change: dict[str, object]) -> None:
@@ -60,7 +44,7 @@ def test_whatever_changes_numbers_changes_the_hash(change: dict[str, object]) ->
 @pytest.mark.parametrize(
     "change",
     [
-        {"method": method(label="Another legend")},
+        {"method": replace(METHOD, label="Another legend")},
         {"dataset": {"name": "adult", "kind": "adult", "data_dir": "/elsewhere"}},
     ],
 )
@@ -77,13 +61,9 @@ def test_the_hash_of_a_known_run_never_changes() -> None:
     )
 
 
-def test_a_run_comes_back_from_its_plain_form() -> None:
-    unbounded = replace(RUN, eps=math.inf)
-    assert RunConfig(**unbounded.to_dict()).hash == unbounded.hash
-
-
-def test_a_stored_run_does_not_tell_where_data_lies() -> None:
-    run = replace(RUN, dataset={**RUN.dataset, "data_dir": "/home/someone"})
+def test_a_run_comes_back_from_its_plain_form_which_tells_no_place() -> None:
+    run = replace(RUN, eps=math.inf, dataset={**RUN.dataset, "data_dir": "/home/someone"})
+    assert RunConfig.from_dict(run.to_dict()).hash == run.hash
     assert "data_dir" not in run.to_dict()["dataset"]
 
 
@@ -92,7 +72,7 @@ def state(seed: np.random.SeedSequence) -> list[int]:
 
 
 def test_all_methods_and_budgets_see_the_same_split() -> None:
-    other = replace(RUN, method=method("other"), eps=8.0)
+    other = replace(RUN, method=replace(METHOD, name="other"), eps=8.0)
     assert state(other.split_seed(2)) == state(RUN.split_seed(2))
 
 
@@ -112,7 +92,7 @@ def test_structure_noise_and_tuning_are_drawn_independently() -> None:
 
 
 def test_a_method_keeps_its_seeds_whatever_its_settings() -> None:
-    changed = replace(RUN, method=method(params={"n_estimators": 31}), eps=2.0)
+    changed = replace(RUN, method=replace(METHOD, params={"n_estimators": 31}), eps=2.0)
     assert state(changed.method_seed("noise", 0)) == state(RUN.method_seed("noise", 0))
-    other = replace(RUN, method=method("other"))
+    other = replace(RUN, method=replace(METHOD, name="other"))
     assert state(other.method_seed("noise", 0)) != state(RUN.method_seed("noise", 0))

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.majority import MajorityClassifier
 from lumberjack.schema import FeatureSchema
-from lumberjack_bench.methods import MethodError, build_method, check_target
+from lumberjack_bench.methods import MethodError, build_method, check_target, reason_to_skip
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -15,7 +15,6 @@ def config(**changes: Any) -> dict[str, Any]:
         "name": "majority",
         "target": "baselines.majority.MajorityClassifier",
         "is_private": False,
-        "mode": "paper",
         "params": {},
     }
     return plain | changes
@@ -67,3 +66,14 @@ def test_a_configuration_that_fits_no_class_is_refused(
 ) -> None:
     with pytest.raises(MethodError, match=message):
         build_method(config(**changes), schema=mixed_schema, epsilon=1.0, delta=0.0)
+
+
+def test_a_method_that_cannot_be_built_says_so_beforehand(mixed_schema: FeatureSchema) -> None:
+    too_deep = config(
+        target="baselines.diffprivlib.DiffPrivLibClassifier",
+        is_private=True,
+        params={"max_depth": 30},
+    )
+    shared: dict[str, Any] = {"schema": mixed_schema, "epsilon": 1.0, "delta": 0.0}
+    assert reason_to_skip(build_method(config(), **shared), 100) is None
+    assert "GB" in str(reason_to_skip(build_method(too_deep, **shared), 100))

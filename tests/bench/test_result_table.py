@@ -5,81 +5,44 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from whole_results import made_up_run, whole_result
 
 from lumberjack_bench.results import (
     COLUMNS,
     accuracy_table,
     current_rows,
-    data_version,
     mean_interval,
     read_table,
     write_table,
 )
-from lumberjack_bench.runs.identity import FORMAT, RunConfig
+from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
 
 def record(
-    method: str = "forest",
-    eps: float = 1.0,
-    accuracies: tuple[float, ...] = (0.8, 0.9),
-    **changes: Any,
+    method: str = "forest", eps: float = 1.0, accuracies: tuple[float, ...] = (0.8, 0.9), **run: Any
 ) -> dict[str, Any]:
-    is_private = math.isfinite(eps)
-    claimed = {"epsilon": eps, "delta": 1e-6, "relation": "add or remove one record"}
-    return {
-        "format": FORMAT,
-        "sweep_id": "some",
-        "seconds": 1.0,
-        "status": "ok",
-        "run_hash": f"{method}-{eps:g}",
-        "run": {
-            "dataset": {"name": "adult", "kind": "adult"},
-            "dataset_identity": "x",
-            "method": {
-                "name": method,
-                "label": method.title(),
-                "mode": "paper",
-                "params": {"depth": 3},
-                "is_private": is_private,
-            },
-            "eps": eps,
-            "delta": 1e-6 if is_private else 0.0,
-            "seed": 0,
-            "n_repeats": len(accuracies),
-        },
-        "repetitions": [
-            {"repetition": i, "metrics": {"fit_seconds": 1.5, "accuracy": a}}
-            for i, a in enumerate(accuracies)
-        ],
-        "started": "2026-01-01T00:00:00.000+00:00",
-        "card": {
-            "mode": "paper",
-            "status": "doubted" if is_private else "not private",
-            "claimed": claimed if is_private else None,
-            "concerns": ["first", "second"],
-        },
-        "data_source": {"label": "adult.data, 48,842 rows", "is_stand_in": False},
-        "versions": {"python": "3.11", "numpy": "2.4"},
-        "commit": "abc",
-        "machine": "Linux, 2 cores",
-    } | changes
+    made = made_up_run(method, eps=eps, n_repeats=len(accuracies), **run)
+    return whole_result(made, accuracies)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ResultStore:
-    store = ResultStore(tmp_path)
-    store.prepare()
-    return store
+def without_result(method: str, status: str) -> dict[str, Any]:
+    return record(method) | {"status": status, "reason": "some"}
 
 
 def keep(store: ResultStore, *records: dict[str, Any]) -> None:
     for one in records:
-        one["run_hash"] = RunConfig(**one["run"]).hash
-        store.write(one["run_hash"], one)
+        write = store.write if one["status"] == "ok" else store.write_reason
+        write(one["run_hash"], one)
+
+
+def table_of(store: ResultStore, *records: dict[str, Any]) -> pd.DataFrame:
+    keep(store, *records)
+    return read_table(write_table(store))
 
 
 def test_without_bounds_the_interval_is_students() -> None:
@@ -113,6 +76,7 @@ def test_the_interval_of_a_bounded_mean_is_students_where_that_is_narrow() -> No
     st.lists(st.floats(0, 1), min_size=2, max_size=6),
     st.sampled_from([(0.0, 1.0), (-1.0, 1.0)]),
 )
+@example([0.0, 5e-324], (0.0, 1.0))
 def test_no_interval_leaves_what_the_values_can_be(values, bounds) -> None:
     interval = mean_interval(values, bounds)
     assert bounds[0] <= interval.lower <= interval.mean + 1e-12
@@ -125,103 +89,82 @@ def test_a_single_value_has_no_interval() -> None:
     assert str(interval) == "0.8000"
 
 
-def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store) -> None:
-    stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
+def test_the_version_of_a_data_set_that_was_asked_for_last_is_current(store: ResultStore) -> None:
+    def version(identity: str, day: int) -> dict[str, Any]:
+        one = record(dataset_identity=identity) | {"machine": identity}
+        return one | {"started": f"2026-01-0{day}"}
 
-    def version(identity: str, started: str, **changes: Any) -> dict[str, Any]:
-        one = record(machine=identity, started=started, **changes)
-        one["run"]["dataset_identity"] = identity
-        return one
-
-    first, second = version("first", "2026-01-01"), version("second", "2026-01-02")
-    keep(store, first, second, version("other rows", "2026-01-01", data_source=stand_in))
+    def ask(one: dict[str, Any]) -> None:
+        store.note_asked({"adult": RunConfig.from_dict(one["run"]).data_version})
 
     def current() -> set[str]:
-        return set(current_rows(read_table(write_table(store)))[0]["machine"])
+        return set(current_rows(table_of(store))[0]["machine"])
 
+    first, second, third = version("first", 1), version("second", 2), version("third", 3)
+    stand_in = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
+    keep(store, first, second, version("other rows", 1) | {"data_source": stand_in})
     # As nobody is known to have asked, the one that was run last.
     assert current() == {"second", "other rows"}
-    store.note_asked({"adult": data_version(second["run"])})
-    store.note_asked({"adult": data_version(first["run"])})
+    ask(second)
+    ask(first)
     assert current() == {"first", "other rows"}
-    (left_out,) = current_rows(read_table(write_table(store)))[1]
+    (left_out,) = current_rows(table_of(store))[1]
     assert left_out.startswith("adult: 1 run of another version left out (adult.data, 48,842 rows;")
-
     # A version whose runs have failed is no reason to show another as if it were asked for.
-    third = version("third", "2026-01-03", status="failed", run_hash="3333")
-    store.write_failure("3333", third)
-    store.note_asked({"adult": data_version(third["run"])})
+    keep(store, third | {"status": "failed"})
+    ask(third)
     assert current() == {"third", "other rows"}
 
 
 def test_the_table_has_a_row_for_each_repetition_and_metric(store: ResultStore) -> None:
-    keep(store, record(eps=2.0), record(eps=0.5))
-    table = read_table(write_table(store))
+    table = table_of(store, record(eps=2.0), record(eps=0.5))
     assert tuple(table.columns) == COLUMNS
     assert table[["eps", "repetition", "metric", "value"]].to_numpy().tolist() == [
-        [0.5, 0, "accuracy", 0.8],
-        [0.5, 0, "fit_seconds", 1.5],
-        [0.5, 1, "accuracy", 0.9],
-        [0.5, 1, "fit_seconds", 1.5],
-        [2.0, 0, "accuracy", 0.8],
-        [2.0, 0, "fit_seconds", 1.5],
-        [2.0, 1, "accuracy", 0.9],
-        [2.0, 1, "fit_seconds", 1.5],
+        [eps, repetition, metric, value]
+        for eps in (0.5, 2.0)
+        for repetition, accuracy in enumerate((0.8, 0.9))
+        for metric, value in (("accuracy", accuracy), ("fit_seconds", 1.5))
     ]
 
 
-def test_each_row_says_where_it_comes_from_and_what_is_claimed(store: ResultStore) -> None:
+def test_each_row_says_where_it_comes_from_and_what_is_claimed_and_tuned(
+    store: ResultStore,
+) -> None:
     one = record()
-    keep(store, one)
-    row = read_table(write_table(store)).iloc[0]
+    one["repetitions"][0]["tuned"] = {"parameters": {"depth": 4}, "note": "at no cost"}
+    row = table_of(store, one).iloc[0]
     assert row["data_source"] == "adult.data, 48,842 rows"
     assert row["card_status"] == "doubted"
     assert row["card_claim"] == "(1, 1e-06), add or remove one record"
     assert row["card_concerns"] == "first; second"
     assert row["versions"] == "python=3.11 numpy=2.4"
+    assert row["tuned"] == '{"note": "at no cost", "parameters": {"depth": 4}}'
     assert row["run_hash"] == one["run_hash"]
 
 
 def test_a_data_set_called_by_a_number_and_a_hash_of_digits_stay_text(store: ResultStore) -> None:
-    one = record(machine="0123456789012345")
-    one["run"]["dataset"]["name"] = "2024"
-    keep(store, one)
-    row = read_table(write_table(store)).iloc[0]
+    one = record(dataset="2024") | {"machine": "0123456789012345"}
+    row = table_of(store, one).iloc[0]
     assert (row["dataset"], row["machine"]) == ("2024", "0123456789012345")
 
 
 def test_a_method_that_is_not_private_has_infinite_eps(store: ResultStore) -> None:
-    keep(store, record("trees", math.inf))
-    table = read_table(write_table(store))
+    table = table_of(store, record("trees", math.inf))
     assert np.isinf(table["eps"]).all()
     assert (table["card_claim"] == "none").all()
 
 
-def test_a_failed_run_has_one_row_without_value_until_it_succeeds(store: ResultStore) -> None:
-    failed = record("broken", status="failed")
-    failed["run_hash"] = RunConfig(**failed["run"]).hash
-    store.write_failure(failed["run_hash"], failed)
-    table = read_table(write_table(store))
+def test_a_run_without_a_result_has_one_row_without_value_until_it_has_one(
+    store: ResultStore,
+) -> None:
+    broken = (without_result("broken", "failed"), without_result("unfit", "skipped"))
+    table = table_of(store, *broken)
     assert table[["method", "status", "metric"]].to_numpy().tolist() == [
-        ["broken", "failed", "failure"]
+        ["broken", "failed", "failure"],
+        ["unfit", "skipped", "skip"],
     ]
     assert table["value"].isna().all()
-    keep(store, record("broken"))
-    table = read_table(write_table(store))
-    assert set(table["status"]) == {"ok"}
-
-
-def test_what_was_tuned_is_said_in_the_row(store: ResultStore) -> None:
-    tuned = record()
-    tuned["repetitions"][0]["tuned"] = {
-        "parameters": {"depth": 4},
-        "note": "tuned without privacy cost",
-    }
-    keep(store, tuned)
-    table = read_table(write_table(store))
-    assert table["tuned"].iloc[0] == (
-        '{"note": "tuned without privacy cost", "parameters": {"depth": 4}}'
-    )
+    assert set(table_of(store, record("broken"), record("unfit"))["status"]) == {"ok"}
 
 
 def test_the_order_of_writing_does_not_show_in_the_table(tmp_path: Path) -> None:
@@ -254,19 +197,13 @@ def test_the_accuracy_table_has_methods_down_and_eps_across() -> None:
     )
 
 
-def test_the_accuracy_table_tells_versions_of_a_data_set_apart() -> None:
-    corrected = record()
-    corrected["run"]["dataset_identity"] = "y"
+def test_the_accuracy_table_names_stand_ins_and_tells_versions_and_variants_apart() -> None:
+    corrected = record(dataset_identity="y")
     text = accuracy_table([record(), corrected])
     assert text.count("accuracy, adult (version ") == 2
-
-
-def test_the_accuracy_table_names_stand_ins_and_tells_variants_apart() -> None:
+    other = record(accuracies=(0.5,), params={"depth": 4})
     source = {"label": "stand-in x.parquet, 10 rows", "is_stand_in": True}
-    first = record(data_source=source)
-    second = record(accuracies=(0.5,), data_source=source)
-    second["run"]["method"]["params"] = {"depth": 4}
-    text = accuracy_table([first, second])
+    text = accuracy_table([one | {"data_source": source} for one in (record(), other)])
     assert "adult [stand-in x.parquet, 10 rows]" in text
     assert "forest [depth=3; seed 0; 2 repetitions]" in text
     assert "forest [depth=4; seed 0; 1 repetitions]" in text

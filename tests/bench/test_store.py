@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,6 @@ from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
 MakeRun = Callable[..., RunConfig]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ResultStore:
-    store = ResultStore(tmp_path / "results")
-    store.prepare()
-    return store
 
 
 def start_holder(store: ResultStore, name: str) -> subprocess.Popen[str]:
@@ -47,18 +39,15 @@ def start_holder(store: ResultStore, name: str) -> subprocess.Popen[str]:
     return holder
 
 
-def test_a_result_comes_back_and_clears_an_earlier_failure(store: ResultStore) -> None:
-    store.write_failure("abc", {"reason": "boom"})
-    assert store.read("abc") is None
-    store.write("abc", {"value": 1})
-    assert store.read("abc") == {"value": 1}
-    assert store.read_failure("abc") is None
-
-
-def test_half_a_file_is_not_a_result(store: ResultStore) -> None:
-    (store.folder / "runs" / "abc.json").write_text('{"value": ')
-    assert store.read("abc") is None
-    assert list(store.results()) == []
+def test_a_result_comes_back_and_clears_an_earlier_reason(
+    store: ResultStore, make_run: MakeRun
+) -> None:
+    run = make_run("Toy")
+    store.write_reason(run.hash, {"run_hash": run.hash, "status": "failed"})
+    assert (store.finished(run.hash), store.settled(run.hash)) == (None, None)
+    store.write(run.hash, whole_result(run))
+    assert store.finished(run.hash) == store.settled(run.hash) == whole_result(run)
+    assert store.reason(run.hash) is None
 
 
 SPOILED = {
@@ -104,21 +93,6 @@ def test_a_copy_of_a_result_is_not_counted_twice(store: ResultStore, make_run: M
     assert len(store.problems()) == 1
 
 
-def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(
-    store: ResultStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.write("abc", {"value": 1})
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        store.write("abc", {"value": 2})
-    assert store.read("abc") == {"value": 1}
-    assert [path.name for path in (store.folder / "runs").iterdir()] == ["abc.json"]
-
-
 def test_a_full_folder_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,43 +129,6 @@ def test_a_lock_is_seen_by_other_processes_and_freed_when_its_holder_is_killed(
     with store.lock("abc"):
         assert store.is_locked("abc")
     assert not store.is_locked("abc")
-
-
-def test_waiting_for_a_lock_is_announced_once_and_ends_with_its_holder(store: ResultStore) -> None:
-    holder = start_holder(store, "abc")
-    waited: list[str] = []
-
-    def announce() -> None:
-        waited.append("waiting")
-        holder.kill()
-
-    with store.lock("abc", on_wait=announce):
-        assert waited == ["waiting"]
-    holder.wait()
-
-
-def test_one_holder_at_a_time_although_the_lock_file_comes_and_goes(store: ResultStore) -> None:
-    inside, most, turns = 0, 0, 0
-    guard = threading.Lock()
-
-    def work() -> None:
-        nonlocal inside, most, turns
-        for _ in range(50):
-            with store.lock("abc"):
-                with guard:
-                    inside += 1
-                    most = max(most, inside)
-                with guard:
-                    inside -= 1
-                    turns += 1
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most, turns) == (1, 200)
-    assert list((store.folder / "locks").iterdir()) == []
 
 
 def test_leftovers_of_killed_processes_are_removed_but_not_those_of_living_ones(

@@ -1,33 +1,37 @@
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
 
-from lumberjack_bench.config import Settings
+from lumberjack_bench.config import Settings, TrackingConfig
 from lumberjack_bench.tracking import MlflowView, NoView, TrackingError, make_view
 
 
-def with_tracking(settings: Settings, **tracking: object) -> Settings:
-    return replace(settings, tracking={"uri": None, "experiment": "lumberjack"} | tracking)
+def with_tracking(settings: Settings, **tracking: str) -> Settings:
+    return replace(settings, tracking=TrackingConfig(**tracking))
 
 
 @pytest.mark.parametrize(
-    ("said_by_sqlite", "reason"),
+    ("code", "reason"),
     [
-        ("database is locked", "is locked by another program. Close that program, or"),
-        ("file is not a database", "is damaged. Move the file away"),
-        ("database disk image is malformed", "is damaged. Move the file away"),
-        ("database or disk is full", "has no room left. Free some, or"),
-        ("attempt to write a readonly database", "cannot be written. Choose another with"),
-        ("something\nnew", "cannot be used (ValueError: something new). Move the file away"),
+        (sqlite3.SQLITE_BUSY, "is locked by another program. Close that program, or"),
+        (sqlite3.SQLITE_NOTADB, "is damaged. Move the file away"),
+        (sqlite3.SQLITE_CORRUPT_INDEX, "is damaged. Move the file away"),
+        (sqlite3.SQLITE_FULL, "has no room left. Free some, or"),
+        (sqlite3.SQLITE_READONLY, "cannot be written. Choose another with"),
+        (0, "cannot be used (ValueError: something new). Move the file away"),
     ],
 )
 def test_what_is_wrong_with_a_store_and_what_to_do_is_said_in_one_line(
-    said_by_sqlite: str, reason: str, settings: Settings
+    code: int, reason: str, settings: Settings
 ) -> None:
     view = MlflowView(with_tracking(settings, kind="sqlite"))
-    said = view._explain(ValueError(said_by_sqlite))
+    error = ValueError("something\nnew")
+    error.__cause__ = sqlite3.OperationalError("in words that may change")
+    error.__cause__.sqlite_errorcode = code
+    said = view._explain(error)
     assert said.startswith(f"the MLflow store {settings.results_dir / 'mlflow.db'} {reason}")
     assert said.endswith("Results are safe in the result files.") == ("no room" not in reason)
     assert "\n" not in said

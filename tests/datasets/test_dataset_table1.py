@@ -11,7 +11,8 @@ import pytest
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets import Dataset, DatasetError, DataSource
 from lumberjack_bench.figures import table1 as module
-from lumberjack_bench.figures.table1 import PAPER, load_table1, table1, to_csv, to_markdown
+from lumberjack_bench.figures.request import csv_text
+from lumberjack_bench.figures.table1 import PAPER, load_table1, table1, to_markdown
 
 
 def small(name: str, n_ones: int, *, is_stand_in: bool = False) -> Dataset:
@@ -92,7 +93,7 @@ def test_the_markdown_table_shows_paper_ours_and_difference(compared):
 
 
 def test_the_csv_form_has_a_line_per_data_set(compared):
-    lines = list(csv.DictReader(io.StringIO(to_csv(compared))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(compared))))
     assert [line["dataset"] for line in lines] == list(PAPER)
     assert lines[0]["n_rows_ours"] == "1000"
     assert lines[4]["n_rows_ours"] == ""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lumberjack_bench.command import main
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -34,7 +40,13 @@ class Bench:
         self.environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
             "LUMBERJACK_DATA": str(folder / "data"),
+            "HYDRA_FULL_ERROR": "0",
         }
+
+    def with_results_of(self, other: Bench) -> Bench:
+        """Start from a copy of what is in another results folder."""
+        shutil.copytree(other.results, self.results)
+        return self
 
     def arguments(self, *arguments: str, tracking: str = "none") -> list[str]:
         own = [
@@ -76,8 +88,12 @@ class Bench:
             f"sys.exit(main({self.arguments(*arguments, tracking=tracking)!r}, "
             f"Path({str(ROOT / 'conf')!r})))"
         )
-        process = subprocess.run(
-            [sys.executable, "-c", program],
+        return self.program("-c", program)
+
+    def program(self, *words: str) -> Ended:
+        """Run Python on a script or a text of its own."""
+        done = subprocess.run(
+            [sys.executable, *words],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -85,7 +101,24 @@ class Bench:
             timeout=PATIENCE_SECONDS,
             check=False,
         )
-        return Ended(process.returncode, process.stdout, process.stderr)
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def refused(self, *arguments: str, tracking: str = "none") -> str:
+        """Run in this process what must be refused before anything is run; return what is said."""
+        out, err = io.StringIO(), io.StringIO()
+        handler, words = signal.getsignal(signal.SIGTERM), sys.argv[1:]
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = main(self.arguments(*arguments, tracking=tracking), ROOT / "conf")
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+            sys.argv[1:] = words
+        said = err.getvalue()
+        assert code == 2, out.getvalue() + said
+        assert said.startswith("error: ")
+        assert said.count("\n") == 1
+        assert self.stored() == []
+        return said
 
     def table(self) -> list[dict[str, str]]:
         with (self.results / "results.csv").open() as file:

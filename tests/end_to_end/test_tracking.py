@@ -69,107 +69,78 @@ def check_agreement(bench: Bench) -> None:
         assert run.data.metrics["accuracy"] == pytest.approx(fmean(values[run_hash]), abs=1e-12)
 
 
-def test_a_fresh_database_is_made_and_shows_what_the_table_says(bench: Bench) -> None:
-    done = bench(
-        "-m", "method=seeded,majority", "eps=1,2", "hydra/launcher=joblib", tracking="sqlite"
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    check_agreement(bench)
-    (sweep,) = entries(bench, "sweep")
-    assert sweep.info.status == "FINISHED"
-    for run in finished(bench).values():
-        assert run.data.tags["mlflow.parentRunId"] == sweep.info.run_id
-        assert run.data.tags["sweep_id"] == sweep.data.tags["sweep_id"]
-        assert run.data.params["dataset"] == "toy_moons_5"
-        assert run.data.params["n_repeats"] == "2"
-        artifact = Path(run.info.artifact_uri.removeprefix("file://")) / "result.json"
-        assert json.loads(artifact.read_text())["run_hash"] == run.data.tags["run_hash"]
-    assert sorted(run.data.params["eps"] for run in finished(bench).values()) == [
-        "1.0",
-        "2.0",
-        "inf",
-    ]
+def shown_by(bench: Bench) -> set[str]:
+    """Ids of all entries."""
+    return {run.info.run_id for kind in ("run", "sweep") for run in entries(bench, kind)}
+
+
+def test_a_fresh_database_shows_what_the_table_says_and_follows_it(bench: Bench) -> None:
+    sweep = ("-m", "method=seeded,odd,majority", "eps=1,2")
+    bench.results.mkdir()
+    (bench.results / ".mlflow.db.123.tmp").write_bytes(b"half made")
+    done = bench(*sweep, "hydra/launcher=joblib", tracking="sqlite")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(bench.results.glob(".mlflow*")) == []
     assert not (bench.folder / "mlruns").exists()
+    check_agreement(bench)
+    (parent,) = entries(bench, "sweep")
+    assert parent.info.status == "FINISHED"
+    stored = {result["run_hash"]: result for result in bench.stored()}
+    for run_hash, run in finished(bench).items():
+        assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
+        assert run.data.tags["sweep_id"] == parent.data.tags["sweep_id"]
+        assert run.data.params["dataset"] == "toy_moons_5"
+        assert run.data.params["eps"] == str(stored[run_hash]["run"]["eps"])
+        artifact = Path(run.info.artifact_uri.removeprefix("file://")) / "result.json"
+        assert json.loads(artifact.read_text())["run_hash"] == run_hash
+    check_repetitions_are_steps(bench)
+    # A name that MLflow refuses is mapped.
+    odd = [run for run in finished(bench).values() if run.data.params["method"] == "odd"]
+    assert [run.data.metrics["depth_ _of_ trees_"] for run in odd] == [3.0, 3.0]
+
+    # The same command again adds nothing, and needs no MLflow to know that.
+    before = shown_by(bench)
+    broken = "import sys; sys.modules['mlflow'] = None"
+    again = bench.after(broken, *sweep, tracking="sqlite")
+    assert again.returncode == 0, again.stderr
+    assert shown_by(bench) == before
+
+    # A forced run replaces what was shown.
+    assert bench("method=seeded", "force=true", tracking="sqlite").returncode == 0
+    check_agreement(bench)
+    tags = [run.data.tags["complete"] for run in entries(bench)]
+    assert sorted(tags) == ["superseded", *["true"] * 5]
+
+    # What is lost is made again.
+    (bench.results / "mlflow.db").unlink()
+    assert bench(*sweep, tracking="sqlite").returncode == 0
+    check_agreement(bench)
 
 
-def test_repetitions_are_steps_of_a_metric(tracked: Bench) -> None:
+def check_repetitions_are_steps(bench: Bench) -> None:
     from mlflow import MlflowClient
 
-    assert tracked("method=seeded", tracking="sqlite").returncode == 0
-    ((run_hash, run),) = finished(tracked).items()
-    client = MlflowClient(tracking_uri=f"sqlite:///{tracked.results / 'mlflow.db'}")
-    history = client.get_metric_history(run.info.run_id, "repetition.structure")
-    (result,) = tracked.stored()
-    assert run_hash == result["run_hash"]
+    client = MlflowClient(tracking_uri=f"sqlite:///{bench.results / 'mlflow.db'}")
+    result = next(r for r in bench.stored() if r["run"]["method"]["name"] == "seeded")
+    shown = finished(bench)[result["run_hash"]].info.run_id
+    history = client.get_metric_history(shown, "repetition.structure")
     assert {m.step: m.value for m in history} == {
         r["repetition"]: r["metrics"]["structure"] for r in result["repetitions"]
     }
 
 
-def test_the_same_command_again_adds_no_entry(tracked: Bench) -> None:
-    sweep = ("-m", "method=seeded", "eps=1,2")
-    assert tracked(*sweep, tracking="sqlite").returncode == 0
-    before = {run.info.run_id for run in entries(tracked)} | {
-        run.info.run_id for run in entries(tracked, "sweep")
-    }
-    assert tracked(*sweep, tracking="sqlite").returncode == 0
-    after = {run.info.run_id for run in entries(tracked)} | {
-        run.info.run_id for run in entries(tracked, "sweep")
-    }
-    assert after == before
-    check_agreement(tracked)
-
-
-def test_a_view_in_step_with_the_results_needs_no_mlflow_and_a_lost_one_is_made_again(
-    tracked: Bench,
-) -> None:
-    sweep = ("-m", "method=seeded", "eps=1,2")
-    assert tracked(*sweep, tracking="sqlite").returncode == 0
+def test_what_was_not_shown_or_not_ended_is_put_right_by_the_next_command(tracked: Bench) -> None:
+    # Without tracking, MLflow is not imported.
     broken = "import sys; sys.modules['mlflow'] = None"
-    assert tracked.after(broken, *sweep, tracking="sqlite").returncode == 0
-    (tracked.results / "mlflow.db").unlink()
-    assert tracked(*sweep, tracking="sqlite").returncode == 0
-    check_agreement(tracked)
-
-
-def test_a_forced_run_replaces_what_was_shown(tracked: Bench) -> None:
-    assert tracked("method=seeded", tracking="sqlite").returncode == 0
-    assert tracked("method=seeded", "force=true", tracking="sqlite").returncode == 0
-    check_agreement(tracked)
-    tags = sorted(run.data.tags["complete"] for run in entries(tracked))
-    assert tags == ["superseded", "true"]
-
-
-def test_results_made_without_tracking_are_shown_by_the_next_command(tracked: Bench) -> None:
-    assert tracked("-m", "method=seeded", "eps=1,2").returncode == 0
+    assert tracked.after(broken, "-m", "method=seeded", "eps=1,2").returncode == 0
     assert tracked("-m", "method=seeded", "eps=1,2", tracking="sqlite").returncode == 0
     check_agreement(tracked)
-
-
-def test_a_whole_entry_that_was_not_ended_is_put_right_by_the_next_command(
-    tracked: Bench,
-) -> None:
-    assert tracked("method=seeded", tracking="sqlite").returncode == 0
     with closing(sqlite3.connect(tracked.results / "mlflow.db", timeout=30)) as connection:
         connection.execute("update runs set status = 'RUNNING'")
         connection.commit()
-    assert tracked("-m", "method=seeded", "eps=2", tracking="sqlite").returncode == 0
+    assert tracked("-m", "method=seeded", "eps=4", tracking="sqlite").returncode == 0
     check_agreement(tracked)
-    assert len(finished(tracked)) == 2
-
-
-def test_names_that_mlflow_refuses_are_mapped_and_half_made_databases_removed(
-    bench: Bench,
-) -> None:
-    bench.results.mkdir()
-    (bench.results / ".mlflow.db.123.tmp").write_bytes(b"half")
-    done = bench("method=odd", tracking="sqlite")
-    assert done.returncode == 0, done.stdout + done.stderr
-    check_agreement(bench)
-    (run,) = finished(bench).values()
-    assert run.data.metrics["depth_ _of_ trees_"] == 3.0
-    assert list(bench.results.glob(".mlflow*")) == []
+    assert len(finished(tracked)) == 3
 
 
 def test_a_failed_run_is_shown_as_failed(tracked: Bench) -> None:
@@ -181,31 +152,13 @@ def test_a_failed_run_is_shown_as_failed(tracked: Bench) -> None:
     assert [run.info.status for run in entries(tracked, "sweep")] == ["FAILED"]
 
 
-def test_entries_of_a_killed_sweep_are_closed_by_the_next_one(tracked: Bench) -> None:
-    slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2")
-    process = tracked.start(*slow, tracking="sqlite")
-    wait_until(lambda: running(tracked) == ["sweep"])
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert running(tracked) == ["sweep"]
-    assert tracked("method=seeded", tracking="sqlite").returncode == 0
-    assert running(tracked) == []
-    assert {run.info.status for run in entries(tracked, "sweep")} == {"KILLED", "FINISHED"}
+SLOW = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2")
 
 
-def test_a_terminated_sweep_closes_its_entries_itself(tracked: Bench) -> None:
-    slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2", "n_workers=2")
-    process = tracked.start(*slow, "hydra/launcher=joblib", tracking="sqlite")
-    wait_until(lambda: running(tracked) == ["sweep"])
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert running(tracked) == []
-
-
-def test_another_sweeps_living_runs_are_left_alone(tracked: Bench) -> None:
-    slow = ("-m", "method=slow", "method.params.seconds=600", "eps=1,2")
-    process = tracked.start(*slow, tracking="sqlite")
+def test_entries_of_a_killed_sweep_are_closed_by_the_next_one_but_not_those_of_a_living_one(
+    tracked: Bench,
+) -> None:
+    process = tracked.start(*SLOW, tracking="sqlite")
     try:
         wait_until(lambda: running(tracked) == ["sweep"])
         assert tracked("method=seeded", tracking="sqlite").returncode == 0
@@ -213,6 +166,28 @@ def test_another_sweeps_living_runs_are_left_alone(tracked: Bench) -> None:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+    assert running(tracked) == ["sweep"]
+    assert tracked("method=seeded", "eps=2", tracking="sqlite").returncode == 0
+    assert running(tracked) == []
+    assert {run.info.status for run in entries(tracked, "sweep")} == {"KILLED", "FINISHED"}
+
+
+def test_a_sweep_that_is_terminated_says_so_keeps_what_is_done_and_closes_its_entries(
+    tracked: Bench,
+) -> None:
+    sweep = ("-m", "method=slow", "method.params.seconds=0.4", "eps=0.5,1,2,4,8")
+    sweep = (*sweep, "n_workers=2", "hydra/launcher=joblib")
+    process = tracked.start(*sweep, tracking="sqlite")
+    wait_until(lambda: len(tracked.result_files()) >= 1)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert err == "Interrupted. The same command again does the rest.\n"
+    assert "not started" in out
+    assert len(tracked.accuracies()) >= 2
+    assert list(tracked.results.glob("reasons/*")) == []
+    assert running(tracked) == []
+    check_agreement(tracked)
 
 
 def running(bench: Bench) -> list[str]:
@@ -225,29 +200,20 @@ def running(bench: Bench) -> list[str]:
         return [kind for (kind,) in connection.execute(query)]
 
 
-def test_a_damaged_database_is_refused_before_anything_runs(bench: Bench) -> None:
-    bench.results.mkdir()
-    (bench.results / "mlflow.db").write_bytes(b"this is no database" * 100)
-    refused = bench("-m", "method=seeded", "eps=1,2", tracking="sqlite")
-    assert refused.returncode == 2
-    assert refused.stderr == (
-        f"error: the MLflow store {bench.results / 'mlflow.db'} is damaged. Move the file away to "
-        "start a new one, or run with tracking=none. Results are safe in the result files.\n"
-    )
-    assert bench.stored() == []
-
-
-def test_a_locked_database_is_refused_before_anything_runs(tracked: Bench) -> None:
-    impatient = (
-        "import lumberjack_bench.tracking; lumberjack_bench.tracking.LOCK_TIMEOUT_SECONDS = 0.1"
-    )
-    with closing(sqlite3.connect(tracked.results / "mlflow.db")) as connection:
+def test_a_damaged_or_locked_database_is_refused_before_anything_runs(
+    tracked: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tracked.results / "mlflow.db"
+    monkeypatch.setattr("lumberjack_bench.tracking.LOCK_TIMEOUT_SECONDS", 0.1)
+    with closing(sqlite3.connect(database)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        refused = tracked.after(impatient, "method=seeded", tracking="sqlite")
-    assert refused.returncode == 2
-    assert "mlflow.db is locked by another program. Close that program, or" in refused.stderr
-    assert refused.stderr.count("\n") == 1
-    assert tracked.stored() == []
+        said = tracked.refused("method=seeded", tracking="sqlite")
+    assert f"{database} is locked by another program. Close that program, or" in said
+    database.write_bytes(b"this is no database" * 100)
+    assert tracked.refused("-m", "method=seeded", "eps=1,2", tracking="sqlite") == (
+        f"error: the MLflow store {database} is damaged. Move the file away to start a new one, or "
+        "run with tracking=none. Results are safe in the result files.\n"
+    )
 
 
 BREAKS_AFTER_OPENING = """
@@ -276,32 +242,13 @@ def test_stored_results_go_into_any_store_by_one_command(
     assert tracked("-m", "method=seeded", "eps=1,2").returncode == 0
     other = tracked.folder / "other.db"
     shutil.copy(empty_database, other)
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "log_results.py"),
-        f"results_dir={tracked.results}",
-        f"tracking.uri=sqlite:///{other}",
-    ]
-    outputs = [
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
-    ]
+    script = str(ROOT / "scripts" / "log_results.py")
+    words = (f"results_dir={tracked.results}", f"tracking.uri=sqlite:///{other}")
+    outputs = [tracked.program(script, *words).stdout for _ in range(2)]
     assert outputs[0].startswith("2 results, 2 of them new in ")
     assert outputs[1].startswith("2 results, 0 of them new in ")
     shutil.copy(other, tracked.results / "mlflow.db")
     check_agreement(tracked)
-
-
-def test_without_tracking_mlflow_is_not_imported(bench: Bench) -> None:
-    program = (
-        "import sys; from pathlib import Path; from lumberjack_bench.command import main; "
-        f"code = main({bench.arguments('method=majority')!r}, Path({str(ROOT / 'conf')!r})); "
-        "sys.exit(code or ('mlflow' in sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=bench.folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Runs: 1 ok." in done.stdout
 
 
 @pytest.fixture
@@ -353,14 +300,9 @@ def test_a_real_server_shows_a_sweep(bench: Bench, server: str) -> None:
     assert shown == {r["run_hash"]: pytest.approx(0.55, abs=1e-12) for r in bench.stored()}
 
 
-def test_a_server_that_does_not_answer_is_refused_in_one_line(bench: Bench) -> None:
-    refused = bench.after(
-        "import os; os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES'] = '0'",
-        "method=seeded",
-        "tracking.uri=http://127.0.0.1:9",
-        tracking="server",
-    )
-    assert refused.returncode == 2
-    assert "the MLflow store http://127.0.0.1:9 does not answer. Start it, or" in refused.stderr
-    assert refused.stderr.count("\n") == 1
-    assert bench.stored() == []
+def test_a_server_that_does_not_answer_is_refused_in_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    said = bench.refused("method=seeded", "tracking.uri=http://127.0.0.1:9", tracking="server")
+    assert "the MLflow store http://127.0.0.1:9 does not answer. Start it, or" in said

@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from lumberjack_bench.results import COLUMNS
+from lumberjack_bench.results import COLUMNS, read_table
 
 
 @pytest.fixture
 def write_results(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes runs, each a list of rows, as a results table."""
 
-    def write(*runs: Iterable[dict[str, Any]], name: str = "results.csv") -> Path:
-        path = tmp_path / name
+    def write(*runs: Iterable[dict[str, Any]]) -> Path:
+        path = tmp_path / "results.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
@@ -24,3 +25,9 @@ def write_results(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def table_of(write_results: Callable[..., Path]) -> Callable[..., pd.DataFrame]:
+    """Return a function that makes a results table of runs, read as figures read it."""
+    return lambda *runs: read_table(write_results(*runs))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import math
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -11,25 +11,8 @@ from synthetic_results import result_rows
 
 from lumberjack_bench.figures.comparison import compare, read_selector
 from lumberjack_bench.figures.request import FigureError
-from lumberjack_bench.results import read_table
 
-
-def load_script(name):
-    path = Path(__file__).resolve().parents[2] / "scripts" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def script():
-    return load_script("compare")
-
-
-@pytest.fixture
-def table_of(write_results):
-    return lambda *runs: read_table(write_results(*runs))
+compare_script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "compare.py"))["main"]
 
 
 A = [0.80, 0.82, 0.84, 0.86, 0.88]
@@ -41,16 +24,17 @@ def test_differences_are_paired_by_split(table_of):
     # 0.01963243. On [-1, 1] the mean is the share 0.515, of log-odds 0.0600180, and the half width
     # 0.00981622 / (0.515 * 0.485) = 0.0393002. Shares 0.505179 and 0.524809: -1 + 2 * share.
     # Wilcoxon, five positive differences: p = 2 / 2^5 = 0.0625.
-    (only,) = compare(table_of(result_rows("a", A), result_rows("b", B)), "a", "b").comparisons
-    assert only.n_pairs == 5
-    assert only.mean_a == pytest.approx(0.84)
-    assert only.mean_b == pytest.approx(0.81)
+    table = table_of(result_rows("a", A), result_rows("b", B))
+    (only,) = compare(table, "a", "b").comparisons
+    assert (only.mean_a, only.mean_b) == pytest.approx((0.84, 0.81))
     assert only.difference.mean == pytest.approx(0.03)
     assert only.difference.lower == pytest.approx(0.010359, abs=2e-6)
     assert only.difference.upper == pytest.approx(0.049618, abs=2e-6)
     assert only.p_value == pytest.approx(0.0625)
-    assert (only.wins, only.ties, only.losses) == (5, 0, 0)
-    assert only.winner == "a"
+    assert (only.n_pairs, only.wins, only.ties, only.losses, only.winner) == (5, 5, 0, 0, "a")
+    (back,) = compare(table, "b", "a").comparisons
+    assert back.difference.lower == pytest.approx(-only.difference.upper)
+    assert (back.wins, back.losses, back.winner) == (0, 5, "b")
 
 
 def test_only_common_splits_count(table_of):
@@ -58,14 +42,6 @@ def test_only_common_splits_count(table_of):
     (only,) = compare(table, "a", "b").comparisons
     assert only.n_pairs == 3
     assert only.mean_a == pytest.approx(0.82)
-
-
-def test_the_other_way_round_has_the_other_sign(table_of):
-    table = table_of(result_rows("a", A), result_rows("b", B))
-    (forth,) = compare(table, "a", "b").comparisons
-    (back,) = compare(table, "b", "a").comparisons
-    assert back.difference.lower == pytest.approx(-forth.difference.upper)
-    assert (back.wins, back.losses, back.winner) == (0, 5, "b")
 
 
 def test_a_reference_serves_every_eps(table_of):
@@ -107,18 +83,13 @@ def test_the_bootstrap_interval_is_near_the_normal_one_for_many_pairs(table_of):
     # 100 differences with standard deviation 0.01: half width near 1.96 * 0.01 / 10 = 0.00196.
     generator = np.random.default_rng(0)
     noise = generator.normal(0, 1, 100)
-    noise = (noise - noise.mean()) / noise.std()
-    table = table_of(
-        result_rows("a", list(0.8 + 0.003 + 0.01 * noise)), result_rows("b", [0.8] * 100)
-    )
-    (first,) = compare(table, "a", "b", interval="bootstrap").comparisons
-    (again,) = compare(table, "a", "b", interval="bootstrap").comparisons
-    assert (first.difference.lower, first.difference.upper) == (
-        again.difference.lower,
-        again.difference.upper,
-    )
-    assert first.difference.lower == pytest.approx(0.003 - 0.00196, abs=0.0003)
-    assert first.difference.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
+    values = 0.803 + 0.01 * (noise - noise.mean()) / noise.std()
+    table = table_of(result_rows("a", list(values)), result_rows("b", [0.8] * 100))
+    first, again = (compare(table, "a", "b", interval="bootstrap") for _ in range(2))
+    assert first == again
+    (only,) = first.comparisons
+    assert only.difference.lower == pytest.approx(0.003 - 0.00196, abs=0.0003)
+    assert only.difference.upper == pytest.approx(0.003 + 0.00196, abs=0.0003)
 
 
 def test_results_of_another_schema_are_named_and_left_out(table_of):
@@ -132,10 +103,8 @@ def test_results_of_another_schema_are_named_and_left_out(table_of):
     result = compare(table, "a", "b")
     (only,) = result.comparisons
     assert only.difference.mean == pytest.approx(-0.03)
-    assert result.skipped == (
-        "adult: 2 runs of another version left out (adult.data, 48,842 rows; version 11111111): other "
-        "rows or another schema than asked for last.",
-    )
+    (line,) = result.skipped
+    assert "adult: 2 runs of another version left out" in line
 
 
 def test_rows_of_different_sources_are_never_compared(table_of):
@@ -147,30 +116,14 @@ def test_rows_of_different_sources_are_never_compared(table_of):
         compare(table, "a", "b")
 
 
-def test_an_unknown_method_is_refused_with_those_that_there_are(table_of):
-    table = table_of(result_rows("a", A), result_rows("b", B))
-    with pytest.raises(FigureError, match=r"no method 'c'; they hold a, b\."):
-        compare(table, "a", "c")
-
-
-def test_too_few_pairs_are_refused_with_their_number(table_of):
-    table = table_of(result_rows("a", A), result_rows("b", B[:1]))
-    with pytest.raises(FigureError, match=r"adult at eps=1: too few common repetitions \(1, at"):
-        compare(table, "a", "b")
-
-
-def test_too_few_pairs_at_one_eps_do_not_hide_the_others(table_of):
-    table = table_of(
-        result_rows("a", A, eps=1.0),
-        result_rows("b", B, eps=1.0),
-        result_rows("a", A, eps=2.0),
-        result_rows("b", B[:1], eps=2.0),
-    )
-    result = compare(table, "a", "b")
+def test_too_few_pairs_are_refused_with_their_number_and_do_not_hide_the_others(table_of):
+    too_few = [result_rows("a", A, eps=2.0), result_rows("b", B[:1], eps=2.0)]
+    with pytest.raises(FigureError, match=r"adult at eps=2: too few common repetitions \(1, at"):
+        compare(table_of(*too_few), "a", "b")
+    result = compare(table_of(result_rows("a", A), result_rows("b", B), *too_few), "a", "b")
     assert [item.eps for item in result.comparisons] == [1.0]
-    assert result.skipped == (
-        "adult at eps=2: too few common repetitions (1, at least 2 are needed)",
-    )
+    (line,) = result.skipped
+    assert "adult at eps=2" in line
 
 
 def test_variants_must_be_told_apart_and_can_be(table_of):
@@ -191,20 +144,16 @@ def test_variants_must_be_told_apart_and_can_be(table_of):
 
 
 def test_selectors_are_read_and_bad_ones_refused():
-    selector = read_selector("snr:corrected,n_bins=5")
-    assert (selector.method, selector.mode, selector.params) == (
-        "snr",
-        "corrected",
-        {"n_bins": "5"},
-    )
-    with pytest.raises(FigureError, match="has no '='"):
+    found = read_selector("snr:corrected,n_bins=5")
+    assert found == ("snr", {"mode": "corrected", "n_bins": "5"})
+    with pytest.raises(FigureError, match="n_bins"):
         read_selector("snr,n_bins")
 
 
-def test_the_script_prints_a_table_and_writes_a_csv(write_results, script, capsys, tmp_path):
+def test_the_script_prints_a_table_and_writes_a_csv(write_results, capsys, tmp_path):
     path = write_results(result_rows("a", A), result_rows("b", B))
     target = tmp_path / "wins.csv"
-    assert script.main(["a", "b", "--results", str(path), "--csv", str(target)]) == 0
+    assert compare_script(["a", "b", "--results", str(path), "--csv", str(target)]) == 0
     printed = capsys.readouterr().out
     assert "a has the higher mean in 1 of 1 rows (interval above 0 in 1)" in printed
     assert "5-0-0" in printed
@@ -217,20 +166,16 @@ def test_the_script_prints_a_table_and_writes_a_csv(write_results, script, capsy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "nosuch"], "no method 'nosuch'; they hold a, b"),
-        (["a", "b", "--datasets", "nosuch"], "no data set 'nosuch'; they hold adult"),
-        (["a", "b", "--metric", "nosuch"], "no metric 'nosuch'; they hold accuracy"),
+        (["a", "nosuch"], "'nosuch'; they hold a, b"),
+        (["a", "b", "--datasets", "nosuch"], "'nosuch'; they hold adult"),
+        (["a", "b", "--metric", "nosuch"], "'nosuch'; they hold accuracy"),
+        (["a", "b", "--results", "no.csv"], "python run.py -m method=a,b"),
     ],
 )
-def test_the_script_refuses_in_one_line(write_results, script, capsys, arguments, message):
+def test_the_script_refuses_in_one_line(write_results, capsys, arguments, message):
     path = write_results(result_rows("a", A), result_rows("b", B))
-    assert script.main([*arguments, "--results", str(path)]) == 2
+    assert compare_script(["--results", str(path), *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error
     assert error.count("\n") == 1
-
-
-def test_the_script_says_how_to_make_a_missing_table(script, capsys, tmp_path):
-    assert script.main(["a", "b", "--results", str(tmp_path / "no.csv")]) == 2
-    assert "python run.py -m method=a,b" in capsys.readouterr().err

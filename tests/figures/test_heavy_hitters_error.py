@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from lumberjack.accounting import get_error_bound
+from lumberjack_bench.figures import draw, heavy_hitters_error
 from lumberjack_bench.figures.heavy_hitters_error import (
     BETA,
-    METHODS,
     chains,
     draw_errors,
-    error_bound,
     error_of,
     measure,
     measure_all,
-    to_csv,
 )
 
 
@@ -40,10 +38,15 @@ def test_the_error_is_the_distance_of_the_worst_misjudged_count():
     assert error_of(np.array([True, True, False, False]), counts, 50.0) == 0.0
 
 
-@pytest.mark.parametrize(("height", "n_touches"), [(10, 4), (100, 7), (10_000, 14)])
-def test_the_bound_is_lemma_5(height, n_touches):
-    expected = get_error_bound(12.0, beta=BETA, n_records=5000, height=height)
-    assert error_bound(12.0, 5000, n_touches) == pytest.approx(expected, rel=1e-12)
+def test_touches_and_bound_are_those_of_the_search_and_of_lemma_5(measurements):
+    # Of Algorithm 1 ceil(log2(h + 1)), of the baseline h.
+    touches = {(one.method, one.height): one.n_touches for one in measurements}
+    assert touches["binary_search", 100] == 7
+    assert touches["top_down", 100] == 100
+    for one in measurements:
+        if one.method == "binary_search":
+            size = {"n_records": one.n_records, "height": one.height}
+            assert one.bound == pytest.approx(get_error_bound(one.sigma, beta=BETA, **size))
 
 
 def test_errors_stay_within_the_bound(measurements):
@@ -60,23 +63,24 @@ def test_the_baseline_s_error_grows_with_the_height_and_algorithm_1_s_hardly(mea
     assert mean["top_down", 300] > 4 * mean["binary_search", 300]
 
 
-def test_touches_are_those_of_the_search(measurements):
-    touches = {(one.method, one.height): one.n_touches for one in measurements}
-    assert touches["binary_search", 100] == 7
-    assert touches["top_down", 100] == 100
-
-
 def test_equal_seeds_measure_the_same():
     first, second = (measure("top_down", 10, 3, np.random.default_rng(5)) for _ in range(2))
     assert first == second
 
 
-def test_picture_and_csv_hold_both_methods_and_their_bounds(measurements):
-    rows = list(csv.DictReader(to_csv(measurements).splitlines()))
-    assert [row["method"] for row in rows] == [m for m in METHODS for _ in range(3)]
-    figure = draw_errors(measurements)
-    (axes,) = figure.axes
+def test_the_picture_holds_both_methods_and_their_bounds(measurements):
+    (axes,) = draw_errors(measurements).axes
     assert [line.get_linestyle() for line in axes.lines] == ["-", ":"] * 2
     drawn = [line.get_ydata().tolist() for line in axes.lines]
-    assert drawn[0] == [float(one.mean) for one in measurements[:3]]
-    assert drawn[3] == [float(one.bound) for one in measurements[3:]]
+    assert drawn[0] == [one.mean for one in measurements[:3]]
+    assert drawn[3] == [one.bound for one in measurements[3:]]
+
+
+def test_the_files_hold_the_picture_and_each_measurement(measurements, tmp_path, monkeypatch):
+    monkeypatch.setattr(heavy_hitters_error, "measure_all", lambda: measurements)
+    *_, path = draw("heavy_hitters_error", tmp_path)
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["method"], int(row["height"]), float(row["mean"])) for row in rows] == [
+        (one.method, one.height, pytest.approx(one.mean)) for one in measurements
+    ]

@@ -40,8 +40,9 @@ def page_of(write_results):
     return make
 
 
-def some_runs():
-    return [
+@pytest.fixture
+def page(page_of):
+    return page_of(
         result_rows("lumberjack", [0.82, 0.83, 0.84], eps=1.0),
         result_rows("lumberjack", [0.84, 0.85, 0.86], eps=2.0),
         result_rows("lumberjack", [1.5, 2.5, 3.5], eps=1.0, metric="fit_seconds"),
@@ -54,11 +55,10 @@ def some_runs():
             card_concerns="reads n & bounds; second thing",
         ),
         result_rows("extra_trees", [0.85, 0.86, 0.87], eps=math.inf),
-    ]
+    )
 
 
-def test_the_page_stands_on_its_own_and_is_well_formed(page_of):
-    page = page_of(*some_runs())
+def test_the_page_stands_on_its_own_and_is_well_formed(page):
     collector = Collector()
     collector.feed(page)
     assert collector.open == []
@@ -67,16 +67,14 @@ def test_the_page_stands_on_its_own_and_is_well_formed(page_of):
     assert "<script" not in page
 
 
-def test_it_shows_means_with_intervals_and_marks_the_best(page_of):
+def test_it_shows_means_with_intervals_and_marks_the_best(page):
     # 0.82, 0.83, 0.84: s = 0.01, t(2, 0.975) = 4.302653, half 4.302653 * 0.01 / sqrt(3) = 0.02484,
     # over 0.83 * 0.17 = 0.17606 in log-odds; 1 / (1 + exp(-(1.58563 -+ 0.17606))) = 0.8037, 0.8534.
-    page = page_of(*some_runs())
     assert "<b>0.8300 [0.8037, 0.8534]</b>" in page
     assert "<td>0.7900 [0.7641, 0.8138]</td>" in page
 
 
-def test_it_holds_cards_versions_times_and_commands(page_of):
-    page = page_of(*some_runs())
+def test_it_holds_cards_versions_times_and_commands(page):
     assert "<td>reads n &amp; bounds; second thing</td>" in page
     assert "SNR &lt;old&gt; †" in page
     assert "python=3.11 numpy=2.4" in page
@@ -89,17 +87,15 @@ def test_it_holds_cards_versions_times_and_commands(page_of):
     assert "python scripts/make_figures.py figure3 report" in page
 
 
-def test_it_compares_split_by_split(page_of):
+def test_it_compares_split_by_split(page):
     # Differences at the common eps, 1: 0.04, 0.03, 0.05; mean 0.04, half width 0.02484, on the
     # scale of log-odds within [-1, 1].
-    page = page_of(*some_runs())
     assert "+0.0400" in page
     assert "[+0.0151, +0.0648]" in page
     assert "3 / 0 / 0" in page
 
 
 def test_stand_ins_and_failures_are_said(page_of):
-    (row,) = result_rows("suihkonen", [0.0], metric="failure", status="timed out", run_hash="beef")
     page = page_of(
         result_rows(
             "lumberjack",
@@ -109,7 +105,7 @@ def test_stand_ins_and_failures_are_said(page_of):
             is_stand_in=True,
         ),
         result_rows("lumberjack", [0.7, 0.8]),
-        [row | {"repetition": "", "value": ""}],
+        result_rows("suihkonen", [""], metric="failure", status="timed out", run_hash="beef"),
     )
     assert '<span class="alert">ACSIncome (stand-in part.parquet, 10 rows)</span>' in page
     assert "1 without a result" in page
@@ -120,7 +116,7 @@ def test_stand_ins_and_failures_are_said(page_of):
 def test_figures_that_lie_beside_it_are_embedded(page_of, tmp_path):
     (tmp_path / "figure1.png").write_bytes(b"\x89PNG picture")
     (tmp_path / "table1.csv").write_text("dataset,n_rows_ours\nadult,48842\n")
-    page = page_of(*some_runs())
+    page = page_of(result_rows("lumberjack", [0.82, 0.83]))
     assert "Figure 1: decision regions" in page
     assert "iVBORyBwaWN0dXJl" in page  # base64 of the bytes above
     assert "<td>48842</td>" in page

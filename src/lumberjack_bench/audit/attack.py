@@ -20,17 +20,7 @@ from lumberjack_bench.methods import build_method
 
 
 def observe(model: Any) -> NDArray[np.float64]:
-    """Return what an adversary sees of a fitted model, as numbers.
-
-    Parameters
-    ----------
-    model : Method
-        Fitted.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_observations,)
-    """
+    """Return what an adversary sees of a fitted model, as numbers."""
     seen = [np.asarray(model.predict(QUERIES), dtype=np.float64)]
     if hasattr(model, "predict_proba"):
         seen.append(np.asarray(model.predict_proba(QUERIES), dtype=np.float64).ravel())
@@ -102,10 +92,6 @@ def audit(
         Processes.
     allow_targets : sequence of str
         Packages that methods may come from besides our own.
-
-    Returns
-    -------
-    LowerBound
 
     Raises
     ------

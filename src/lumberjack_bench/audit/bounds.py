@@ -13,22 +13,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """What one event says about epsilon.
-
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound, at least 0.
-    more, less : float
-        Share of runs that showed the event on the table where it is likelier, and on the other.
-    n_runs : int
-        Runs on each table that were counted.
-    """
+    """What one event says about epsilon."""
 
     epsilon: float
+    """Lower bound, at least 0."""
     more: float
     less: float
+    """Share of runs that showed the event on the table where it is likelier, and on the other."""
     n_runs: int
+    """Runs on each table that were counted."""
 
 
 def bound_from_counts(
@@ -50,10 +43,6 @@ def bound_from_counts(
         In [0, 1).
     confidence : float
         In (0, 1); probability that the bound holds.
-
-    Returns
-    -------
-    LowerBound
     """
     half = (1.0 - confidence) / 2.0
     least = stats.beta.ppf(half, n_more, n_runs - n_more + 1) if n_more else 0.0
@@ -78,10 +67,6 @@ def find_lower_bound(
         In [0, 1).
     confidence : float
         In (0, 1).
-
-    Returns
-    -------
-    LowerBound
     """
     third = len(without) // 3
     learner = DecisionTreeClassifier(

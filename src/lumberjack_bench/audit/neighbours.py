@@ -18,33 +18,19 @@ QUERIES = np.asfortranarray([[0.3, 0.0], [0.9, 1.0]])
 
 @dataclass(frozen=True, slots=True)
 class NeighbouringTables:
-    """A table and one record more.
-
-    Attributes
-    ----------
-    name : str
-        What sets the record apart.
-    X : ndarray of float64, shape (n_rows + 1, 2)
-        Coded rows; the record is the last.
-    y : ndarray of int64, shape (n_rows + 1,)
-        Class codes.
-    """
+    """A table and one record more."""
 
     name: str
+    """What sets the record apart."""
     X: NDArray[np.float64]
+    """Coded rows, shape (n_rows + 1, 2); the record is the last."""
     y: NDArray[np.int64]
+    """Class codes, shape (n_rows + 1,)."""
 
     def rows(
         self, *, has_record: bool, generator: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the table in random order, so that its order says nothing.
-
-        Parameters
-        ----------
-        has_record : bool
-            Whether the record is there.
-        generator : numpy.random.Generator
-            Source of the order.
+        """Return the table with or without the record, in random order, so that it says nothing.
 
         Returns
         -------

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from lumberjack_bench.configured import choices, configured
 from lumberjack_bench.datasets.dataset import DatasetError
-from lumberjack_bench.files import project_folder
-
-
-def config_folder() -> Path:
-    """Return the folder of the data sets' configs."""
-    return (project_folder() or Path.cwd()) / "conf" / "dataset"
-
-
-def configured_names() -> list[str]:
-    """Return the names of the data sets that have a config."""
-    return sorted(path.stem for path in config_folder().glob("*.yaml"))
 
 
 @functools.cache
 def title_of(name: str) -> str:
     """Return what figures and tables call a data set: the title in its config, else its name."""
-    if name not in configured_names():
+    if name not in choices("dataset"):
         return name
     return str(named_config(name).get("title", name))
 
@@ -48,9 +37,9 @@ def named_config(name: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
     DatasetError
         When there is no such config, or an override names a key that it does not have.
     """
-    if name not in configured_names():
-        raise DatasetError(f"no data set {name!r}; there are {configured_names()}.")
-    config = OmegaConf.load(config_folder() / f"{name}.yaml")
+    if name not in choices("dataset"):
+        raise DatasetError(f"no data set {name!r}; there are {choices('dataset')}.")
+    config = OmegaConf.create(configured(f"dataset/{name}"))
     try:
         changes = OmegaConf.from_dotlist([text.removeprefix("dataset.") for text in overrides])
         known = sorted({"data_dir", *map(str, config)})

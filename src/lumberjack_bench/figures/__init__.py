@@ -1,44 +1,81 @@
 """Figures and tables of the paper and of our own, each made again by one command.
 
-A figure is a module with ``make(request)``, which writes its files and returns their paths.
+A figure is an entry of :data:`FIGURES` and a module of its name, whose ``make(request)`` writes its
+files and returns their paths. Accuracy against eps on other data sets needs no module.
 """
 
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lumberjack_bench.figures.request import FigureError, Request
 
-FIGURES = {
-    "table1": "the data sets beside the paper's Table 1 (loads data)",
-    "figure1": "decision regions on two moons (fits small forests)",
-    "figure2": "the search of Algorithm 1, step by step",
-    "figure3": "accuracy against eps: Adult, ACSIncome, ACSEmployment",
-    "figure4": "accuracy against eps: ACSPublicCoverage, ACSTravelTime",
-    "accuracy": "accuracy against eps: every data set in the results table",
-    "heavy_hitters_error": "error of the heavy-hitter search against the height of the tree",
-    "report": "one HTML page with figures, tables, privacy cards, versions and commands",
-}
-"""What can be drawn, and a line about each."""
+__all__ = ["FIGURES", "Figure", "FigureError", "Request", "draw", "make"]
 
-__all__ = ["FIGURES", "FigureError", "Request", "draw", "make"]
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is known of a figure before its module is imported."""
+
+    about: str
+    """A line for those who choose."""
+    title: str = ""
+    """What the report writes above it; empty for what the report does not take up."""
+    command: str = ""
+    """What makes the rows it shows, or the figure itself where it shows none."""
+    datasets: tuple[str, ...] = ()
+    """Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others."""
+
+
+FIGURES = {
+    "table1": Figure(
+        "the data sets beside the paper's Table 1 (loads data)",
+        "Table 1: the data sets, paper and ours",
+        "python scripts/make_figures.py table1",
+    ),
+    "figure1": Figure(
+        "decision regions on two moons (fits small forests)",
+        "Figure 1: decision regions on two moons",
+        "python run.py -m +experiment=figure1",
+    ),
+    "figure2": Figure(
+        "the search of Algorithm 1, step by step",
+        "Figure 2: the search of Algorithm 1",
+        "python scripts/make_figures.py figure2",
+    ),
+    "figure3": Figure(
+        "accuracy against eps: Adult, ACSIncome, ACSEmployment",
+        "Figure 3",
+        "python run.py -m +experiment=figure3",
+        ("adult", "acs_income", "acs_employment"),
+    ),
+    "figure4": Figure(
+        "accuracy against eps: ACSPublicCoverage, ACSTravelTime",
+        "Figure 4",
+        "python run.py -m +experiment=figure4",
+        ("acs_public_coverage", "acs_travel_time"),
+    ),
+    "accuracy": Figure(
+        "accuracy against eps: every data set in the results table",
+        command="python run.py -m +experiment=figure3",
+    ),
+    "heavy_hitters_error": Figure(
+        "error of the heavy-hitter search against the height of the tree",
+        "Error of the heavy-hitter search against height",
+        "python scripts/make_figures.py heavy_hitters_error",
+    ),
+    "report": Figure(
+        "one HTML page with figures, tables, privacy cards, versions and commands",
+        command="python run.py -m +experiment=figure3",
+    ),
+}
+"""What can be drawn."""
 
 
 def make(name: str, request: Request) -> list[Path]:
-    """Make a figure or table.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`FIGURES`.
-    request : Request
-        What from, and where to.
-
-    Returns
-    -------
-    list of Path
-        The files that were written.
+    """Make a figure or table and return the files that were written.
 
     Raises
     ------
@@ -48,29 +85,11 @@ def make(name: str, request: Request) -> list[Path]:
     if name not in FIGURES:
         raise FigureError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}.")
     # Imported when used: each needs matplotlib, some numba or the data loaders.
-    module = importlib.import_module(f"{__name__}.{name}")
-    paths: list[Path] = module.make(request)
+    module = importlib.import_module(f"{__name__}.{'accuracy' if FIGURES[name].datasets else name}")
+    paths: list[Path] = module.make(replace(request, name=name))
     return paths
 
 
 def draw(name: str, folder: Path) -> list[Path]:
-    """Make a figure from a results folder, into the same folder.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`FIGURES`.
-    folder : Path
-        Results folder.
-
-    Returns
-    -------
-    list of Path
-        The files that were written.
-
-    Raises
-    ------
-    FigureError
-        When there is no such figure or it cannot be drawn.
-    """
+    """Make a figure from the table of a results folder, into the same folder."""
     return make(name, Request(results=folder / "results.csv", out=folder))

@@ -11,13 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
-from lumberjack_bench.figures.curves import split_values
-from lumberjack_bench.figures.request import FigureError, check_known
+from lumberjack_bench.figures.curves import (
+    differing,
+    finished_rows,
+    settings_of,
+    split_values,
+)
+from lumberjack_bench.figures.request import METRIC, FigureError, check_known
 from lumberjack_bench.results import (
     ANY_NUMBER,
     CONFIDENCE,
@@ -42,56 +47,24 @@ BOOTSTRAP_SEED = 0
 
 IntervalKind = Literal["t", "bootstrap"]
 
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """Which rows of the results table are meant by the name of a method.
-
-    Attributes
-    ----------
-    text : str
-        As given.
-    method : str
-        Name.
-    mode : str or None
-        Mode, where given.
-    params : mapping of str to str
-        Hyper-parameters that are asked for, as text.
-    """
-
-    text: str
-    method: str
-    mode: str | None
-    params: Mapping[str, str]
+Pairs = dict[tuple[int, int], tuple[float, float]]
+"""Values of both methods by (seed, repetition)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Method a against method b on one data set, at one eps or over all.
-
-    Attributes
-    ----------
-    dataset, data_source : str
-        As in the results table.
-    eps : float or None
-        Privacy budget; None for the mean over all that both have.
-    mean_a, mean_b : float
-        Means over the common splits.
-    difference : Interval
-        Mean of a - b with its 95 % interval.
-    p_value : float
-        Of the two-sided Wilcoxon signed-rank test.
-    wins, ties, losses : int
-        Splits in which a is better, equal, worse.
-    """
+    """Method a against method b on one data set, at one eps or over all."""
 
     dataset: str
     data_source: str
     eps: float | None
+    """None for the mean over all that both have."""
     mean_a: float
     mean_b: float
     difference: Interval
+    """Mean of a - b over the common splits with its 95 % interval."""
     p_value: float
+    """Of the two-sided Wilcoxon signed-rank test."""
     wins: int
     ties: int
     losses: int
@@ -109,31 +82,18 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All comparisons of two methods, and what could not be compared.
-
-    Attributes
-    ----------
-    comparisons : tuple of Comparison
-        By data set, then eps; the row over all eps last where there are several.
-    skipped : tuple of str
-        One line for each data set and eps with too few pairs, and for other versions of a data set.
-    """
+    """All comparisons of two methods, and what could not be compared."""
 
     comparisons: tuple[Comparison, ...]
+    """By data set, then eps; the row over all eps last where there are several."""
     skipped: tuple[str, ...]
+    """A line for each data set and eps with too few pairs, and for other versions of a data set."""
 
 
-def read_selector(text: str) -> Selector:
-    """Read ``METHOD[:MODE][,KEY=VALUE...]``.
+def read_selector(text: str) -> tuple[str, dict[str, str]]:
+    """Read ``METHOD[:MODE][,KEY=VALUE...]`` into the method and the settings that its rows must have.
 
-    Parameters
-    ----------
-    text : str
-        For example ``snr``, ``snr:corrected`` or ``lumberjack,n_estimators=30``.
-
-    Returns
-    -------
-    Selector
+    The mode is one of them: ``snr:corrected,n_bins=5`` asks for mode and n_bins.
 
     Raises
     ------
@@ -142,15 +102,15 @@ def read_selector(text: str) -> Selector:
     """
     head, *settings = text.split(",")
     method, _, mode = head.partition(":")
-    params = {}
+    asked = {"mode": mode} if mode else {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not (key and equals):
             raise FigureError(
                 f"{text!r} is not of the form METHOD[:MODE][,KEY=VALUE...]: {setting!r} has no '='."
             )
-        params[key] = value
-    return Selector(text, method, mode or None, params)
+        asked[key] = value
+    return method, asked
 
 
 def compare(
@@ -158,7 +118,7 @@ def compare(
     a: str,
     b: str,
     *,
-    metric: str = "accuracy",
+    metric: str = METRIC,
     datasets: Sequence[str] = (),
     interval: IntervalKind = "t",
 ) -> Result:
@@ -178,10 +138,6 @@ def compare(
         Interval of the mean difference as :func:`lumberjack_bench.results.mean_interval` gives it, or
         SciPy's BCa bootstrap of the pairs.
 
-    Returns
-    -------
-    Result
-
     Raises
     ------
     FigureError
@@ -192,24 +148,18 @@ def compare(
     if datasets:
         table = table[table["dataset"].isin(datasets)]
     current, skipped = current_rows(table)
-    rows = current[
-        (current["metric"] == metric) & (current["status"] == "ok") & current["value"].notna()
-    ]
+    rows = finished_rows(current, metric)
     least, largest = RANGES.get(metric, ANY_NUMBER)
     bounds = (least - largest, largest - least)
-    rows_a, rows_b = (_select(rows, table, read_selector(text), skipped) for text in (a, b))
+    rows_a, rows_b = (_select(rows, table, text, skipped) for text in (a, b))
     comparisons: list[Comparison] = []
-    for dataset, version in sorted(
-        set(zip(rows_a["dataset"], rows_a["data_version"], strict=True))
-        & set(zip(rows_b["dataset"], rows_b["data_version"], strict=True))
-    ):
-        parts = [
-            part[(part["dataset"] == dataset) & (part["data_version"] == version)]
-            for part in (rows_a, rows_b)
-        ]
-        source = str(parts[0]["data_source"].iloc[0])
-        values_a, values_b = map(_by_eps, parts)
-        per_eps: dict[float, dict[tuple[int, int], tuple[float, float]]] = {}
+    versions_of_b = dict(iter(rows_b.groupby(["dataset", "data_version"])))
+    for version, of_a in rows_a.groupby(["dataset", "data_version"], sort=True):
+        if version not in versions_of_b:
+            continue
+        dataset = version[0]
+        values_a, values_b = _by_eps(of_a), _by_eps(versions_of_b[version])
+        per_eps: dict[float | None, Pairs] = {}
         for eps in _common_budgets(values_a, values_b):
             at_a = values_a.get(eps) or values_a[math.inf]
             at_b = values_b.get(eps) or values_b[math.inf]
@@ -220,66 +170,57 @@ def compare(
                     f"{dataset}{where}: too few common repetitions "
                     f"({len(pairs)}, at least {FEWEST_PAIRS} are needed)"
                 )
-                continue
-            per_eps[eps] = pairs
-            comparisons.append(_compare_pairs(dataset, source, eps, pairs, interval, bounds))
-        if len(per_eps) > 1:
-            averaged = _average(per_eps)
-            if len(averaged) >= FEWEST_PAIRS:
-                comparisons.append(
-                    _compare_pairs(dataset, source, None, averaged, interval, bounds)
-                )
+            else:
+                per_eps[eps] = pairs
+        if len(per_eps) > 1 and len(averaged := _average(list(per_eps.values()))) >= FEWEST_PAIRS:
+            per_eps[None] = averaged
+        source = str(of_a["data_source"].iloc[0])
+        comparisons += [
+            _compare_pairs(dataset, source, eps, pairs, interval, bounds)
+            for eps, pairs in per_eps.items()
+        ]
     if not comparisons:
         raise FigureError(_nothing_in_common(a, b, skipped))
     return Result(tuple(comparisons), tuple(skipped))
 
 
 def _select(
-    rows: pd.DataFrame, table: pd.DataFrame, selector: Selector, skipped: Sequence[str]
+    rows: pd.DataFrame, table: pd.DataFrame, text: str, skipped: Sequence[str]
 ) -> pd.DataFrame:
-    check_known("method", [selector.method], sorted(table["method"].unique()))
-    chosen = rows[rows["method"] == selector.method]
+    method, asked = read_selector(text)
+    check_known("method", [method], sorted(table["method"].unique()))
+    chosen = rows[rows["method"] == method]
     if chosen.empty:
         raise FigureError(
-            f"{selector.text!r} has no finished rows of this metric on the data sets asked for. "
+            f"{text!r} has no finished rows of this metric on the data sets asked for. "
             f"{' '.join(skipped)}".rstrip()
         )
-    if selector.mode is not None:
-        check_known(f"mode of {selector.method}", [selector.mode], sorted(chosen["mode"].unique()))
-        chosen = chosen[chosen["mode"] == selector.mode]
-    for key, value in selector.params.items():
-        known = sorted({_parameter(text, key) for text in chosen["params"]})
-        check_known(f"{selector.method} with {key} =", [value], known)
-        chosen = chosen[[_parameter(text, key) == value for text in chosen["params"]]]
+    columns = ["mode", "params", "delta"]
+    for key, value in asked.items():
+        found = [
+            _setting(settings_of(*own), key) for own in chosen[columns].itertuples(index=False)
+        ]
+        check_known(f"{method} with {key} =", [value], sorted(set(found)))
+        chosen = chosen[[own == value for own in found]]
     for dataset, part in chosen.groupby("dataset"):
-        variants = sorted(set(zip(part["mode"], part["params"], part["delta"], strict=True)))
+        variants = [
+            settings_of(*own) for own in part[columns].drop_duplicates().itertuples(index=False)
+        ]
         if len(variants) > 1:
+            differences = [
+                f"{name} ({', '.join(sorted({_setting(own, name) for own in variants}))})"
+                for name in differing(variants)
+            ]
             raise FigureError(
-                f"{selector.text!r} means {len(variants)} variants on {dataset}; name one as "
-                f"METHOD:MODE,KEY=VALUE. They differ in: {_differences(variants)}."
+                f"{text!r} means {len(variants)} variants on {dataset}; name one as "
+                f"METHOD:MODE,KEY=VALUE. They differ in: {'; '.join(differences)}."
             )
     return chosen
 
 
-def _parameter(params: str, key: str) -> str:
-    value = json.loads(params).get(key)
+def _setting(settings: Mapping[str, Any], name: str) -> str:
+    value = settings.get(name)
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _differences(variants: Sequence[tuple[str, str, float]]) -> str:
-    found = []
-    modes = sorted({mode for mode, _, _ in variants})
-    if len(modes) > 1:
-        found.append(f"mode ({', '.join(modes)})")
-    keys = sorted({key for _, params, _ in variants for key in json.loads(params)})
-    for key in keys:
-        values = sorted({_parameter(params, key) for _, params, _ in variants})
-        if len(values) > 1:
-            found.append(f"{key} ({', '.join(values)})")
-    deltas = sorted({delta for _, _, delta in variants})
-    if len(deltas) > 1:
-        found.append(f"delta ({', '.join(f'{delta:g}' for delta in deltas)})")
-    return "; ".join(found)
 
 
 def _by_eps(rows: pd.DataFrame) -> dict[float, dict[tuple[int, int], float]]:
@@ -297,17 +238,14 @@ def _common_budgets(a: Mapping[float, object], b: Mapping[float, object]) -> lis
     return sorted(a.keys() & b.keys())
 
 
-def _average(
-    per_eps: Mapping[float, Mapping[tuple[int, int], tuple[float, float]]],
-) -> dict[tuple[int, int], tuple[float, float]]:
+def _average(per_eps: Sequence[Pairs]) -> Pairs:
     """Average each split over eps: values of one split are not independent of each other."""
-    splits = set.intersection(*(set(pairs) for pairs in per_eps.values()))
     return {
         split: (
-            fmean(pairs[split][0] for pairs in per_eps.values()),
-            fmean(pairs[split][1] for pairs in per_eps.values()),
+            fmean(pairs[split][0] for pairs in per_eps),
+            fmean(pairs[split][1] for pairs in per_eps),
         )
-        for split in sorted(splits)
+        for split in sorted(set.intersection(*map(set, per_eps)))
     }
 
 
@@ -315,7 +253,7 @@ def _compare_pairs(
     dataset: str,
     source: str,
     eps: float | None,
-    pairs: Mapping[tuple[int, int], tuple[float, float]],
+    pairs: Pairs,
     interval: IntervalKind,
     bounds: tuple[float, float],
 ) -> Comparison:
@@ -359,7 +297,8 @@ def _nothing_in_common(a: str, b: str, skipped: Sequence[str]) -> str:
             f"{a!r} and {b!r} cannot be compared. {'; '.join(skipped)}. "
             "Run both with the same seed and n_repeats=5 or more."
         )
+    names = ",".join(read_selector(text)[0] for text in (a, b))
     return (
         f"{a!r} and {b!r} have no data set, data source and eps in common. Run both in one sweep: "
-        f"python run.py -m method={a.split(':')[0].split(',')[0]},{b.split(':')[0].split(',')[0]}"
+        f"python run.py -m method={names}"
     )

@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from lumberjack_bench.figures.request import FigureError, check_known
+from lumberjack_bench.datasets.named import title_of
+from lumberjack_bench.figures import FIGURES
+from lumberjack_bench.figures.request import (
+    METRIC,
+    FigureError,
+    Request,
+    check_known,
+    read_results,
+)
 from lumberjack_bench.results import (
     ANY_NUMBER,
     RANGES,
@@ -27,32 +35,17 @@ if TYPE_CHECKING:
 
 Kind = Literal["private", "reference", "majority"]
 
-TITLES = {
-    "adult": "Adult",
-    "acs_income": "ACSIncome",
-    "acs_employment": "ACSEmployment",
-    "acs_public_coverage": "ACSPublicCoverage",
-    "acs_travel_time": "ACSTravelTime",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The repetitions of a method at one eps.
-
-    Attributes
-    ----------
-    eps : float
-        Privacy budget; infinite for a method that is not private.
-    values : mapping of (int, int) to float
-        Value by (seed, repetition), which name the split.
-    bounds : tuple of float
-        Least and largest value that the metric can have.
-    """
+    """The repetitions of a method at one eps."""
 
     eps: float
+    """Infinite for a method that is not private."""
     values: Mapping[tuple[int, int], float]
-    bounds: tuple[float, float] = RANGES["accuracy"]
+    """Value by (seed, repetition), which name the split."""
+    bounds: tuple[float, float]
+    """Least and largest value that the metric can have."""
 
     @property
     def interval(self) -> Interval:
@@ -62,37 +55,23 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A method on a data set.
-
-    Attributes
-    ----------
-    method, mode, params : str
-        As in the results table.
-    delta : float
-        As in the results table; 0 for a method that is not private.
-    label : str
-        Name for a reader, unique within its panel.
-    kind : {"private", "reference", "majority"}
-        A curve over eps, a non-private reference, or the majority class.
-    points : tuple of Point
-        In order of eps.
-    card_status, card_claim, card_concerns : str
-        From the privacy card.
-    is_tuned : bool
-        Whether hyper-parameters were chosen on validation rows.
-    """
+    """A method on a data set; texts and delta as in the results table."""
 
     method: str
     mode: str
     params: str
     delta: float
     label: str
+    """Name for a reader, unique within its panel."""
     kind: Kind
+    """A curve over eps, a non-private reference, or the majority class."""
     points: tuple[Point, ...]
+    """In order of eps."""
     card_status: str
     card_claim: str
     card_concerns: str
     is_tuned: bool
+    """Whether hyper-parameters were chosen on validation rows."""
 
     @property
     def variant(self) -> str:
@@ -112,40 +91,61 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """All curves on the same rows of a data set.
-
-    Attributes
-    ----------
-    dataset, data_source, dataset_config : str
-        As in the results table.
-    is_stand_in : bool
-        Whether the rows stand in for those of the paper.
-    curves : tuple of Curve
-        Ordered by last value, best first.
-    left_out : tuple of str
-        A line for each other version of the data set that has results.
-    """
+    """All curves on the same rows of a data set; texts as in the results table."""
 
     dataset: str
     data_source: str
     is_stand_in: bool
     curves: tuple[Curve, ...]
-    dataset_config: str = "{}"
-    left_out: tuple[str, ...] = ()
+    """Ordered by last value, best first."""
+    dataset_config: str
+    left_out: tuple[str, ...]
+    """A line for each other version of the data set that has results."""
+    metric: str
 
     @property
     def title(self) -> str:
         """Name for a reader."""
-        return TITLES.get(self.dataset, self.dataset)
+        return title_of(self.dataset)
+
+
+def load_panels(
+    request: Request, command: str, datasets: Sequence[str] = ()
+) -> tuple[pd.DataFrame, list[Panel]]:
+    """Read the results table and what is asked of it as panels.
+
+    `command` makes the rows; `datasets` are shown unless the request names others, empty for all.
+
+    Raises
+    ------
+    FigureError
+        When there is nothing to draw.
+    """
+    table = read_results(request.results, command)
+    present = sorted(table["dataset"].unique())
+    check_known("data set", request.datasets, present)
+    wanted = request.datasets or tuple(datasets)
+    panels = read_panels(table, wanted, request.methods, request.metric)
+    if not panels:
+        no_result = table[(table["status"] != "ok") & table["dataset"].isin(wanted or present)]
+        about = f" ({', '.join(wanted)})" if wanted else ""
+        also = f" {len(no_result)} of its runs have no result." if len(no_result) else ""
+        raise FigureError(
+            f"the results table has no finished {request.metric} rows for {request.name}{about}; "
+            f"it holds {', '.join(present) or 'no data set'}.{also} Make them with: {command}"
+        )
+    return table, panels
 
 
 def read_panels(
     table: pd.DataFrame,
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
-    metric: str = "accuracy",
+    metric: str = METRIC,
 ) -> list[Panel]:
     """Sort the rows of a metric into panels and curves.
+
+    One for each data set that has rows, in its current version; another for a stand-in.
 
     Parameters
     ----------
@@ -154,100 +154,45 @@ def read_panels(
     datasets : sequence of str
         Data sets in the order wanted, of which some may have no rows; empty takes all.
     methods : sequence of str
-        Methods wanted; empty takes all.
+        Methods wanted, each with rows; empty takes all.
     metric : str
         Name of the metric.
-
-    Returns
-    -------
-    list of Panel
-        One for each data set that has rows, in its current version; another for a stand-in.
-
-    Raises
-    ------
-    FigureError
-        When a wanted method has no rows at all.
     """
     check_known("method", methods, sorted(table["method"].unique()))
     table, left_out = current_rows(table)
-    rows = table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
+    rows = finished_rows(table, metric)
     bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
         rows = rows[rows["method"].isin(methods)]
-    wanted = list(datasets) or sorted(
-        rows["dataset"].unique(), key=lambda name: (_paper_position(name), name)
-    )
+    wanted = list(datasets) or sorted(rows["dataset"].unique(), key=_place)
     panels = []
     for dataset in wanted:
         of_dataset = rows[rows["dataset"] == dataset]
         for _, of_source in of_dataset.groupby(["is_stand_in", "data_version"], sort=True):
-            curves = [_curve(group, bounds) for _, group in _by_curve(of_source)]
-            curves = sorted(_tell_apart(curves), key=lambda curve: (-curve.last, curve.label))
+            variants = of_source.groupby(["method", "mode", "params", "delta"], sort=True)
+            curves = _tell_apart([_curve(group, bounds) for _, group in variants])
             first = of_source.iloc[0]
-            older = tuple(line for line in left_out if line.startswith(f"{dataset}: "))
             panels.append(
                 Panel(
                     dataset,
                     str(first["data_source"]),
-                    _is_true(first["is_stand_in"]),
-                    tuple(curves),
+                    str(first["is_stand_in"]).lower() == "true",
+                    tuple(sorted(curves, key=lambda curve: (-curve.last, curve.label))),
                     str(first["dataset_config"]),
-                    older,
+                    tuple(line for line in left_out if line.startswith(f"{dataset}: ")),
+                    metric,
                 )
             )
     return panels
 
 
-def require_panels(
-    panels: Sequence[Panel], table: pd.DataFrame, figure: str, datasets: Sequence[str], command: str
-) -> None:
-    """Refuse to draw nothing.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        What there is.
-    table : DataFrame
-        The results table.
-    figure : str
-        Name of the figure.
-    datasets : sequence of str
-        Data sets it is about; empty for all.
-    command : str
-        The command that makes its rows.
-
-    Raises
-    ------
-    FigureError
-        When there are no panels.
-    """
-    if panels:
-        return
-    failed = table[(table["status"] != "ok") & table["dataset"].isin(datasets or table["dataset"])]
-    known = ", ".join(sorted(table["dataset"].unique())) or "no data set"
-    about = f" ({', '.join(datasets)})" if datasets else ""
-    also = f" {len(failed)} of its runs failed." if len(failed) else ""
-    raise FigureError(
-        f"the results table has no finished accuracy rows for {figure}{about}; it holds {known}."
-        f"{also} Make them with: {command}"
-    )
+def finished_rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the rows that hold a value of a metric."""
+    return table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
 
 
 def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """Return what is plotted, a row for each point.
-
-    Parameters
-    ----------
-    figure : str
-        Name of the figure.
-    panels : sequence of Panel
-        What is plotted.
-
-    Returns
-    -------
-    list of dict
-        ``lower`` and ``upper`` are the ends of the 95 % interval; empty for one repetition.
-    """
+    """Return what a figure plots, a row for each point; a single repetition has no interval."""
     return [
         {
             "figure": figure,
@@ -262,8 +207,8 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
             "eps": point.eps,
             "delta": curve.delta,
             "mean": point.interval.mean,
-            "lower": _or_empty(point.interval.lower),
-            "upper": _or_empty(point.interval.upper),
+            "lower": point.interval.lower,
+            "upper": point.interval.upper,
             "n_repetitions": point.interval.n,
             "card_status": curve.card_status,
             "is_tuned": curve.is_tuned,
@@ -275,18 +220,7 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
 
 
 def power_of_ten(number: float) -> str:
-    """Write a small number as a person does.
-
-    Parameters
-    ----------
-    number : float
-        Not negative.
-
-    Returns
-    -------
-    str
-        For example 10⁻⁶; numbers from 0.001 as they are.
-    """
+    """Write a small number as a person does, for example 10⁻⁶; numbers from 0.001 as they are."""
     if number == 0 or number >= 1e-3:
         return f"{number:g}"
     digits, exponent = f"{number:e}".split("e")
@@ -297,14 +231,7 @@ def power_of_ten(number: float) -> str:
 def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
     """Return the value of each (seed, repetition), from the longest run that holds it.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of one metric, data source, method variant and eps.
-
-    Returns
-    -------
-    dict
+    The rows are of one metric, data source, method variant and eps.
     """
     # A short run and a long one of the same seed share their first repetitions.
     columns = ("run_hash", "seed", "repetition", "value")
@@ -317,8 +244,18 @@ def split_values(rows: pd.DataFrame) -> dict[tuple[int, int], float]:
     return values
 
 
-def _by_curve(rows: pd.DataFrame) -> Any:
-    return rows.groupby(["method", "mode", "params", "delta"], sort=True)
+def settings_of(mode: str, params: str, delta: float) -> dict[str, Any]:
+    """Return what tells variants of a method apart, by name."""
+    return {"mode": mode, "delta": delta, **json.loads(params)}
+
+
+def differing(variants: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the settings that are not the same in all variants."""
+    return [
+        name
+        for name in sorted({name for variant in variants for name in variant})
+        if len({json.dumps(variant.get(name)) for variant in variants}) > 1
+    ]
 
 
 def _curve(rows: pd.DataFrame, bounds: tuple[float, float]) -> Curve:
@@ -327,63 +264,43 @@ def _curve(rows: pd.DataFrame, bounds: tuple[float, float]) -> Curve:
     kind: Kind = (
         "majority" if first["method"] == "majority" else "private" if is_private else "reference"
     )
-    points = tuple(Point(float(eps), split_values(at), bounds) for eps, at in rows.groupby("eps"))
+    texts = ("method", "mode", "params", "card_status", "card_claim", "card_concerns")
     return Curve(
-        method=str(first["method"]),
-        mode=str(first["mode"]),
-        params=str(first["params"]),
+        **{name: str(first[name]) for name in texts},
         delta=float(first["delta"]),
         label=str(first["label"] or first["method"]),
         kind=kind,
-        points=points,
-        card_status=str(first["card_status"]),
-        card_claim=str(first["card_claim"]),
-        card_concerns=str(first["card_concerns"]),
+        points=tuple(
+            Point(float(eps), split_values(at), bounds) for eps, at in rows.groupby("eps")
+        ),
         is_tuned=bool((rows["tuned"] != "").any()),
     )
 
 
 def _tell_apart(curves: Sequence[Curve]) -> list[Curve]:
     """Add to equal labels what differs, and to corrected variants that they are."""
-    labels: dict[str, list[int]] = {}
-    for position, curve in enumerate(curves):
-        labels.setdefault(curve.label, []).append(position)
-    named = list(curves)
-    for label, positions in labels.items():
-        group = [curves[position] for position in positions]
-        for position, curve in zip(positions, group, strict=True):
-            facts = _facts_that_differ(curve, group)
-            if not facts and curve.mode == "corrected" and "corrected" not in label.lower():
-                facts = ["corrected"]
-            if facts:
-                named[position] = replace(curve, label=f"{label} ({', '.join(facts)})")
+    named = []
+    for curve in curves:
+        group = [other for other in curves if other.label == curve.label]
+        facts = _facts_that_differ(curve, group)
+        if not facts and curve.mode == "corrected" and "corrected" not in curve.label.lower():
+            facts = ["corrected"]
+        named.append(
+            replace(curve, label=f"{curve.label} ({', '.join(facts)})") if facts else curve
+        )
     return named
 
 
 def _facts_that_differ(curve: Curve, group: Sequence[Curve]) -> list[str]:
-    facts = []
-    if len({other.method for other in group}) > 1:
-        facts.append(curve.method)
-    if len({other.mode for other in group}) > 1:
-        facts.append(curve.mode)
-    if len({other.delta for other in group}) > 1:
-        facts.append(f"δ={power_of_ten(curve.delta)}")
-    every = [json.loads(other.params) for other in group]
-    own = json.loads(curve.params)
-    for name in sorted({name for params in every for name in params}):
-        if len({json.dumps(params.get(name)) for params in every}) > 1:
-            facts.append(f"{name}={own.get(name)}")
-    return facts
+    own = settings_of(curve.mode, curve.params, curve.delta)
+    names = differing([settings_of(other.mode, other.params, other.delta) for other in group])
+    facts = [curve.method] * (len({other.method for other in group}) > 1)
+    facts += [curve.mode] * ("mode" in names)
+    facts += [f"δ={power_of_ten(curve.delta)}"] * ("delta" in names)
+    return facts + [f"{name}={own.get(name)}" for name in names if name not in ("mode", "delta")]
 
 
-def _paper_position(dataset: str) -> int:
-    names = list(TITLES)
-    return names.index(dataset) if dataset in names else len(names)
-
-
-def _is_true(text: Any) -> bool:
-    return str(text).lower() == "true"
-
-
-def _or_empty(number: float) -> float | str:
-    return "" if math.isnan(number) else number
+def _place(dataset: str) -> tuple[int, str]:
+    """Sort data sets as the figures name them, all others by name after them."""
+    names = [name for figure in FIGURES.values() for name in figure.datasets]
+    return (names.index(dataset) if dataset in names else len(names)), dataset

@@ -7,11 +7,9 @@ points in the right region, for each seed.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -21,11 +19,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from omegaconf import OmegaConf
 
+from lumberjack_bench.configured import configured
 from lumberjack_bench.datasets import load
 from lumberjack_bench.datasets.loaders.toy import EXTENTS
-from lumberjack_bench.datasets.named import config_folder
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import power_of_ten
 from lumberjack_bench.figures.request import FigureError, Request
@@ -58,49 +55,31 @@ POINT_MARKERS = ("o", "s", "^")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is fitted.
+    """What is fitted."""
 
-    Attributes
-    ----------
-    methods : mapping of str to dict
-        The ``method`` part of a configuration, by name.
-    eps, delta : float
-        Privacy parameters of the private method.
-    n_seeds : int
-        Fits of each forest; the picture shows the first.
-    """
-
-    methods: Mapping[str, dict[str, Any]]
+    methods: dict[str, dict[str, Any]]
+    """The ``method`` part of a configuration, by name."""
     eps: float
     delta: float
     n_seeds: int
+    """Fits of each forest; the picture shows the first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One method at one extent.
-
-    Attributes
-    ----------
-    method : str
-        Name.
-    extent : int
-        Upper bound of the first feature.
-    shares : list of dict
-        For each seed: share of points in the right region, by group.
-    regions, inset : ndarray of int, shapes (rows, columns)
-        Predicted classes in the window and in the whole space, for the first seed.
-    points, labels : ndarray
-        All points and their classes.
-    """
+    """One method at one extent."""
 
     method: str
     extent: int
+    """Upper bound of the first feature."""
     points: NDArray[np.float64]
     labels: NDArray[np.int64]
+    """All points, shape (n_points, 2), and their classes."""
     regions: NDArray[np.int64]
     inset: NDArray[np.int64]
-    shares: list[dict[str, float]] = field(default_factory=list)
+    """Predicted classes in the window and in the whole space, shapes (rows, columns), of the first seed."""
+    shares: list[dict[str, float]]
+    """For each seed: share of points in the right region, by group."""
 
     @property
     def moon_share(self) -> float:
@@ -109,17 +88,7 @@ class Cell:
 
 
 def make(request: Request) -> list[Path]:
-    """Fit the forests and draw their regions.
-
-    Parameters
-    ----------
-    request : Request
-        Where to; the results table is not needed.
-
-    Returns
-    -------
-    list of Path
-        PDF, PNG and csv.
+    """Fit the forests and draw their regions; write PDF, PNG and csv.
 
     Raises
     ------
@@ -132,47 +101,21 @@ def make(request: Request) -> list[Path]:
     except MethodError as error:
         raise FigureError(f"figure1: {error}") from error
     with style.our_look():
-        paths = style.save(draw_cells(cells, settings), request.out, "figure1")
-    return [*paths, style.write_whole(request.out / "figure1.csv", to_csv(cells))]
+        paths = style.save(draw_cells(cells, settings), request)
+    return [*paths, request.write_csv(csv_rows(cells), "%.6f")]
 
 
 def read_settings() -> Settings:
-    """Read what the experiment's configuration says.
-
-    Returns
-    -------
-    Settings
-    """
-    folder = config_folder().parent
-    experiment = OmegaConf.load(folder / "experiment" / "figure1.yaml")
-    methods = {}
-    for name in METHODS:
-        # The experiment's values replace those that refer to the data set.
-        merged = OmegaConf.merge(
-            OmegaConf.load(folder / "method" / f"{name}.yaml"), experiment.method
-        )
-        plain = OmegaConf.to_container(merged, resolve=True)
-        assert isinstance(plain, dict)
-        methods[name] = {str(key): value for key, value in plain.items()}
-    return Settings(methods, experiment.eps, experiment.delta, experiment.n_repeats)
+    """Read what the experiment's configuration says."""
+    experiment = configured("experiment/figure1")
+    methods = {name: configured(f"method/{name}", dataset="toy_moons") for name in METHODS}
+    for method in methods.values():
+        method["params"] |= experiment["method"]["params"]
+    return Settings(methods, experiment["eps"], experiment["delta"], experiment["n_repeats"])
 
 
 def fit_cell(settings: Settings, method: str, extent: int) -> Cell:
-    """Fit a method to all points, once per seed, and evaluate it.
-
-    Parameters
-    ----------
-    settings : Settings
-        What is fitted.
-    method : str
-        Name.
-    extent : int
-        Upper bound of the first feature.
-
-    Returns
-    -------
-    Cell
-    """
+    """Fit a method to all points, once per seed, and evaluate it."""
     dataset = load({"name": f"toy_moons_{extent}", "kind": "toy", "extent": extent})
     X, _ = dataset.encoded()
     y = dataset.y.astype(np.int64)
@@ -191,31 +134,19 @@ def fit_cell(settings: Settings, method: str, extent: int) -> Cell:
         for seed in range(settings.n_seeds)
     ]
     upper = dataset.schema.upper
-    cell = Cell(
+    return Cell(
         method,
         extent,
         points=X,
         labels=y,
         regions=_regions(models[0], WINDOW, GRID),
         inset=_regions(models[0], (float(upper[0]), float(upper[1])), INSET_GRID),
+        shares=[shares_of(np.asarray(model.predict(X)), y) for model in models],
     )
-    cell.shares.extend(shares_of(np.asarray(model.predict(X)), y) for model in models)
-    return cell
 
 
 def shares_of(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, float]:
-    """Return the share of points that lie in a region of their own class.
-
-    Parameters
-    ----------
-    predicted, y : ndarray of int
-        Predicted and true classes: 0 and 1 are the moons, 2 the blob.
-
-    Returns
-    -------
-    dict of str to float
-        For both moons together, each group, and all points.
-    """
+    """Return the share of points in a region of their own class: of both moons, each group, and all."""
     is_right = predicted == y
     return {
         "moons": float(is_right[y != BLOB].mean()),
@@ -227,48 +158,25 @@ def shares_of(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> dict[str, f
 
 
 def draw_cells(cells: Sequence[Cell], settings: Settings) -> Figure:
-    """Draw the grid: methods down, extents across.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Row by row.
-    settings : Settings
-        For the titles.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw the grid, row by row: methods down, extents across."""
     n_columns = len(EXTENTS)
     width, height = 3.15, 2.52
     left, right, top, bottom, gap_x, gap_y = 0.78, 0.08, 0.42, 0.92, 0.18, 0.42
     total_width = left + n_columns * width + (n_columns - 1) * gap_x + right
-    total_height = top + 2 * height + gap_y + bottom
-    figure = Figure(figsize=(total_width, total_height))
+    figure = Figure(figsize=(total_width, top + 2 * height + gap_y + bottom))
     for position, cell in enumerate(cells):
         row, column = divmod(position, n_columns)
         x = left + column * (width + gap_x)
         y = bottom + (1 - row) * (height + gap_y)
-        axes = figure.add_axes(
-            (x / total_width, y / total_height, width / total_width, height / total_height)
-        )
+        axes = style.add_axes(figure, x, y, width, height)
         _draw_cell(axes, cell)
-        axes.set_title(
-            f"{cell.moon_share:.1%} of moon points right", fontsize=8.5, pad=4, loc="right"
-        )
-        if row == 0:
-            axes.annotate(
-                f"bounds [0, {cell.extent}] \N{MULTIPLICATION SIGN} [0, {cell.extent * 4 // 5}]",
-                (0.5, 1),
-                xycoords="axes fraction",
-                xytext=(0, 19),
-                textcoords="offset points",
-                ha="center",
-                fontsize=10.5,
-                fontweight="bold",
-            )
+        share = f"{cell.moon_share:.1%} of moon points right"
+        axes.set_title(share, fontsize=8.5, pad=4, loc="right")
         axes.tick_params(labelbottom=row == 1, labelleft=column == 0)
+        heading: dict[str, Any] = {"ha": "center", "fontweight": "bold"}
+        if row == 0:
+            bounds = f"[0, {cell.extent}] \N{MULTIPLICATION SIGN} [0, {cell.extent * 4 // 5}]"
+            style.write_above(axes, f"bounds {bounds}", 19, at=0.5, fontsize=10.5, **heading)
         if row == 1:
             axes.set_xlabel("feature 1")
         if column == 0:
@@ -280,38 +188,23 @@ def draw_cells(cells: Sequence[Cell], settings: Settings) -> Figure:
                 xytext=(-46, 0),
                 textcoords="offset points",
                 rotation=90,
-                ha="center",
                 va="center",
                 fontsize=9.5,
-                fontweight="bold",
+                **heading,
             )
     _draw_legend(figure, settings)
     return figure
 
 
-def to_csv(cells: Sequence[Cell]) -> str:
-    """Write the shares of points in the right region.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        All of the figure.
-
-    Returns
-    -------
-    str
-        A line for each method, extent and seed, and one with the mean over seeds.
-    """
-    text = io.StringIO()
-    groups = list(cells[0].shares[0])
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "extent", "seed", *(f"share_{name}" for name in groups)])
+def csv_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Return the shares, a row for each method, extent and seed, and one with the mean over seeds."""
+    rows = []
     for cell in cells:
-        means = {name: fmean(share[name] for share in cell.shares) for name in groups}
+        means = {name: fmean(share[name] for share in cell.shares) for name in cell.shares[0]}
         for seed, share in [*enumerate(cell.shares), ("mean", means)]:
-            values = [f"{share[name]:.6f}" for name in groups]
-            writer.writerow([cell.method, cell.extent, seed, *values])
-    return text.getvalue()
+            own = {"method": cell.method, "extent": cell.extent, "seed": seed}
+            rows.append(own | {f"share_{name}": value for name, value in share.items()})
+    return rows
 
 
 def _regions(model: Any, upper: tuple[float, float], grid: tuple[int, int]) -> NDArray[np.int64]:
@@ -348,10 +241,10 @@ def _draw_cell(axes: Axes, cell: Cell) -> None:
     # Rows are grouped by class: every fourth point keeps the classes' shares.
     step = max(1, len(cell.points) // N_SHOWN)
     for code in range(N_CLASSES):
-        chosen = cell.points[cell.labels == code][::step]
+        x, y = cell.points[cell.labels == code][::step].T
         axes.scatter(
-            chosen[:, 0],
-            chosen[:, 1],
+            x,
+            y,
             s=2.6,
             marker=POINT_MARKERS[code],
             color=POINT_COLOURS[code],
@@ -360,10 +253,7 @@ def _draw_cell(axes: Axes, cell: Cell) -> None:
             rasterized=True,
             zorder=2,
         )
-    axes.set_xlim(0, WINDOW[0])
-    axes.set_ylim(0, WINDOW[1])
-    axes.set_xticks(range(6))
-    axes.set_yticks(range(5))
+    axes.set(xlim=(0, WINDOW[0]), ylim=(0, WINDOW[1]), xticks=range(6), yticks=range(5))
     if cell.extent > WINDOW[0]:
         _draw_inset(axes, cell)
 
@@ -371,44 +261,36 @@ def _draw_cell(axes: Axes, cell: Cell) -> None:
 def _draw_inset(axes: Axes, cell: Cell) -> None:
     """Show the whole space, of which the panel is the lower left corner."""
     upper = (float(cell.extent), cell.extent * 0.8)
-    axes.add_patch(
-        Rectangle((3.52, 2.55), 1.4, 1.37, facecolor="white", alpha=0.85, zorder=3, linewidth=0)
-    )
+    paper: dict[str, Any] = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "zorder": 3}
+    axes.add_patch(Rectangle((3.52, 2.55), 1.4, 1.37, **paper))
     inset = axes.inset_axes((3.58 / 5, 2.86 / 4, 1.28 / 5, 1.0 / 4), zorder=4)
     _draw_regions(inset, cell.inset, upper)
     blob = cell.points[cell.labels == BLOB].mean(axis=0)
     inset.plot(*blob, marker="^", color=POINT_COLOURS[BLOB], markersize=4, zorder=3, clip_on=False)
     # The corner is too small to see at the largest extent: draw it at a least size.
     corner = [max(shown, 0.035 * end) for shown, end in zip(WINDOW, upper, strict=True)]
-    inset.add_patch(
-        Rectangle((0, 0), *corner, facecolor="none", edgecolor=style.INK, linewidth=1.0, zorder=4)
-    )
-    inset.set_xlim(0, upper[0])
-    inset.set_ylim(0, upper[1])
-    inset.set_xticks([])
-    inset.set_yticks([])
-    for spine in inset.spines.values():
-        spine.set_visible(True)
-        spine.set_linewidth(0.6)
-    axes.text(
-        4.22, 2.7, "whole space", fontsize=7, ha="center", va="center", color=style.INK, zorder=4
-    )
+    frame: dict[str, Any] = {
+        "facecolor": "none",
+        "edgecolor": style.INK,
+        "linewidth": 1.0,
+        "zorder": 4,
+    }
+    inset.add_patch(Rectangle((0, 0), *corner, **frame))
+    inset.set(xlim=(0, upper[0]), ylim=(0, upper[1]), xticks=[], yticks=[])
+    inset.spines[:].set(visible=True, linewidth=0.6)
+    axes.text(4.22, 2.7, "whole space", fontsize=7, ha="center", va="center", zorder=4)
 
 
 def _draw_legend(figure: Figure, settings: Settings) -> None:
     handles: list[Any] = []
     for code, name in enumerate(CLASS_NAMES):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                linestyle="",
-                marker=POINT_MARKERS[code],
-                color=POINT_COLOURS[code],
-                markersize=4.5,
-                label=f"points of the {name}",
-            )
-        )
+        point: dict[str, Any] = {
+            "marker": POINT_MARKERS[code],
+            "color": POINT_COLOURS[code],
+            "markersize": 4.5,
+        }
+        label = f"points of the {name}"
+        handles.append(Line2D([], [], linestyle="", label=label, **point))
         handles.append(Patch(facecolor=REGION_COLOURS[code], label="its region"))
     height = float(figure.get_size_inches()[1])
     figure.legend(

@@ -44,56 +44,30 @@ LEVEL_HEIGHT = 1.9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One round of queries.
-
-    Attributes
-    ----------
-    queried : ndarray of int
-        Nodes asked about.
-    answers : ndarray of bool
-        Whether each passed the threshold.
-    before, after : ndarray of int8, shape (n_nodes,)
-        Marks of all nodes: unmarked, Light or Heavy.
-    """
+    """One round of queries."""
 
     queried: NDArray[np.intp]
+    """Nodes asked about."""
     answers: NDArray[np.bool_]
+    """Whether each passed the threshold."""
     before: NDArray[np.int8]
     after: NDArray[np.int8]
+    """Marks of all nodes, shape (n_nodes,): unmarked, Light or Heavy."""
 
 
 def make(request: Request) -> list[Path]:
-    """Run the search and draw its steps.
-
-    Parameters
-    ----------
-    request : Request
-        Where to; the results table is not needed.
-
-    Returns
-    -------
-    list of Path
-        PDF and PNG.
-    """
+    """Run the search and draw its steps; write PDF and PNG."""
     hierarchy, counts = binary_tree(LEAF_COUNTS)
     noise = calibrate_safe(EPSILON, DELTA, get_touches_per_tree(hierarchy.height))
     steps = record_search(hierarchy, counts, noise, np.random.default_rng(SEED))
     with style.our_look():
-        return style.save(draw_steps(hierarchy, counts, noise, steps), request.out, "figure2")
+        return style.save(draw_steps(hierarchy, counts, noise, steps), request)
 
 
 def binary_tree(leaf_counts: Sequence[int]) -> tuple[Hierarchy, NDArray[np.int64]]:
-    """Return a complete binary tree and the counts of its nodes, numbered breadth first.
+    """Return a complete binary tree above these leaves and the counts of its nodes, breadth first.
 
-    Parameters
-    ----------
-    leaf_counts : sequence of int
-        Records of the lowest level; their number is a power of two.
-
-    Returns
-    -------
-    hierarchy : Hierarchy
-    counts : ndarray of int64, shape (n_nodes,)
+    The number of leaves is a power of two.
     """
     levels = [np.asarray(leaf_counts, dtype=np.int64)]
     while len(levels[0]) > 1:
@@ -109,24 +83,7 @@ def record_search(
     noise: ThresholdNoise,
     generator: np.random.Generator,
 ) -> list[Step]:
-    """Run Algorithm 1 and record its rounds of queries.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree.
-    counts : ndarray of int64, shape (n_nodes,)
-        Records of its nodes.
-    noise : ThresholdNoise
-        Standard deviation and margin.
-    generator : numpy.random.Generator
-        Source of the noise.
-
-    Returns
-    -------
-    list of Step
-        In the order of the queries.
-    """
+    """Run Algorithm 1 on a tree of these counts and record its rounds of queries, in their order."""
     query = GaussianSparseThreshold(noise.sigma, THRESHOLD, noise.margin, generator)
     steps: list[Step] = []
     marks = np.zeros(len(hierarchy), dtype=np.int8)
@@ -149,31 +106,11 @@ def record_search(
 
 
 def draw_steps(
-    hierarchy: Hierarchy,
-    counts: NDArray[np.int64],
-    noise: ThresholdNoise,
-    steps: Sequence[Step],
+    hierarchy: Hierarchy, counts: NDArray[np.int64], noise: ThresholdNoise, steps: Sequence[Step]
 ) -> Figure:
-    """Draw the counts, the steps, and what is released.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        A complete binary tree, numbered breadth first.
-    counts : ndarray of int64, shape (n_nodes,)
-        Records of its nodes.
-    noise : ThresholdNoise
-        For the caption.
-    steps : sequence of Step
-        At least one.
-
-    Returns
-    -------
-    Figure
-    """
-    n_panels = len(steps) + 2
+    """Draw the counts, the steps, and what is released, of a tree that :func:`binary_tree` made."""
     n_columns = 3
-    n_rows = -(-n_panels // n_columns)
+    n_rows = -(-(len(steps) + 2) // n_columns)
     width, height, top, bottom, gap = 4.1, 2.35, 0.42, 0.62, 0.12
     total = (n_columns * width + (n_columns + 1) * gap, n_rows * (height + top) + bottom)
     figure = Figure(figsize=total)
@@ -181,31 +118,16 @@ def draw_steps(
 
     def panel(number: int, title: str, detail: str) -> Axes:
         row, column = divmod(number, n_columns)
-        x = gap + column * (width + gap)
         y = total[1] - (row + 1) * (height + top)
-        axes = figure.add_axes((x / total[0], y / total[1], width / total[0], height / total[1]))
-        n_leaves = int((hierarchy.level == hierarchy.height - 1).sum())
-        axes.set_xlim(-1.55, n_leaves - 0.3)
+        axes = style.add_axes(figure, gap + column * (width + gap), y, width, height)
+        axes.set_xlim(-1.55, (hierarchy.level == hierarchy.height - 1).sum() - 0.3)
         axes.set_ylim(-LEVEL_HEIGHT * (hierarchy.height - 1) - 0.75, 0.75)
         axes.set_axis_off()
-        axes.annotate(
-            title,
-            (0.02, 1),
-            xycoords="axes fraction",
-            xytext=(0, 7),
-            textcoords="offset points",
-            fontsize=9.5,
-            fontweight="bold",
-        )
-        axes.annotate(
-            detail,
-            (0.02, 1),
-            xycoords="axes fraction",
-            xytext=(0, -4),
-            textcoords="offset points",
-            fontsize=8,
-            color=style.GREY,
-        )
+        style.write_above(axes, title, 7, at=0.02, fontsize=9.5, fontweight="bold")
+        style.write_above(axes, detail, -4, at=0.02, fontsize=8, color=style.GREY)
+        for level in range(hierarchy.height):
+            up = -LEVEL_HEIGHT * level
+            axes.text(-1.1, up, str(level), fontsize=7.5, va="center", color=style.GREY)
         return axes
 
     axes = panel(0, "The tree", "records at or below each node; not released")
@@ -213,22 +135,23 @@ def draw_steps(
     for node, (x, y) in enumerate(positions):
         is_heavy = counts[node] > THRESHOLD
         _draw_node(axes, x, y, str(counts[node]), style.INK, is_filled=False, is_bold=is_heavy)
-    _draw_levels(axes, hierarchy)
 
     middle = hierarchy.height // 2
     for number, step in enumerate(steps, start=1):
         levels = sorted({int(level) for level in hierarchy.level[step.queried]})
         phase = "I" if levels == [middle] else "II" if min(levels) > middle else "III"
         where = {"I": "the middle", "II": "below the middle", "III": "above the middle"}[phase]
-        named = ", ".join(str(level) for level in levels)
-        n_yes = int(step.answers.sum())
         axes = panel(
             number,
-            f"Step {number}: query level {named}",
-            f"phase {phase}, {where}: {len(step.queried)} asked, {n_yes} yes",
+            f"Step {number}: query level {', '.join(map(str, levels))}",
+            f"phase {phase}, {where}: {len(step.queried)} asked, {step.answers.sum()} yes",
         )
-        _draw_step(axes, hierarchy, positions, step, levels, _BANDS[phase])
-        _draw_levels(axes, hierarchy)
+        for level in levels:
+            corner = (-0.7, -LEVEL_HEIGHT * level - 0.72)
+            across = positions[:, 0].max() + 1.4
+            band = Rectangle(corner, across, 1.44, facecolor=_BANDS[phase], edgecolor="none")
+            axes.add_patch(band).set_zorder(0)
+        _draw_step(axes, hierarchy, positions, step)
 
     final = steps[-1].after
     wrong = int(((final == HEAVY) != (counts > THRESHOLD)).sum())
@@ -236,8 +159,11 @@ def draw_steps(
     axes = panel(
         len(steps) + 1, "Released", f"Heavy nodes; the Light ones below them are leaves ({errors})"
     )
-    _draw_release(axes, hierarchy, positions, final)
-    _draw_levels(axes, hierarchy)
+    is_heavy = final == HEAVY
+    is_released = is_heavy | ((hierarchy.parent >= 0) & is_heavy[hierarchy.parent])
+    _draw_edges(axes, hierarchy, positions, is_released)
+    for place, mark in zip(positions[is_released], final[is_released], strict=True):
+        _draw_mark(axes, place, mark)
     touches = get_touches_per_tree(hierarchy.height)
     figure.text(
         0.012,
@@ -282,29 +208,15 @@ def _positions(hierarchy: Hierarchy) -> NDArray[np.float64]:
     return positions
 
 
-def _draw_levels(axes: Axes, hierarchy: Hierarchy) -> None:
-    for level in range(hierarchy.height):
-        axes.text(
-            -1.1, -LEVEL_HEIGHT * level, str(level), fontsize=7.5, va="center", color=style.GREY
-        )
-
-
 def _draw_edges(
     axes: Axes,
     hierarchy: Hierarchy,
     positions: NDArray[np.float64],
     nodes: NDArray[np.bool_] | None = None,
 ) -> None:
-    for node in range(len(hierarchy)):
-        above = int(hierarchy.parent[node])
+    for node, above in enumerate(hierarchy.parent):
         if above >= 0 and (nodes is None or nodes[node]):
-            axes.plot(
-                positions[[above, node], 0],
-                positions[[above, node], 1],
-                color=style.PALE,
-                linewidth=0.8,
-                zorder=1,
-            )
+            axes.plot(*positions[[above, node]].T, color=style.PALE, linewidth=0.8, zorder=1)
 
 
 def _draw_node(
@@ -344,83 +256,39 @@ def _draw_node(
     )
 
 
+def _draw_mark(axes: Axes, place: NDArray[np.float64], mark: int, **look: bool) -> None:
+    """Draw a node with the letter and colour of its mark."""
+    x, y = place
+    _draw_node(axes, x, y, _LETTERS[mark], _COLOURS[mark], is_filled=mark == HEAVY, **look)
+
+
 def _draw_step(
-    axes: Axes,
-    hierarchy: Hierarchy,
-    positions: NDArray[np.float64],
-    step: Step,
-    levels: Sequence[int],
-    band: str,
+    axes: Axes, hierarchy: Hierarchy, positions: NDArray[np.float64], step: Step
 ) -> None:
-    for level in levels:
-        axes.add_patch(
-            Rectangle(
-                (-0.7, -LEVEL_HEIGHT * level - 0.72),
-                positions[:, 0].max() + 1.4,
-                1.44,
-                facecolor=band,
-                edgecolor="none",
-                zorder=0,
-            )
-        )
     _draw_edges(axes, hierarchy, positions)
     is_new = step.before != step.after
-    for node in range(len(hierarchy)):
-        above = int(hierarchy.parent[node])
+    for node, above in enumerate(hierarchy.parent):
         if above < 0:
             continue
-        is_up = is_new[above] and step.after[above] == HEAVY and step.after[node] == HEAVY
-        is_down = (
-            is_new[node]
-            and node not in step.queried
-            and step.after[node] == LIGHT
-            and step.after[above] == LIGHT
-        )
+        marks = (step.after[node], step.after[above])
+        is_up = is_new[above] and marks == (HEAVY, HEAVY)
+        is_down = is_new[node] and node not in step.queried and marks == (LIGHT, LIGHT)
         if is_up or is_down:
-            start, end = (node, above) if is_up else (above, node)
-            axes.add_patch(
-                FancyArrowPatch(
-                    tuple(positions[start]),
-                    tuple(positions[end]),
-                    arrowstyle="-|>",
-                    mutation_scale=7,
-                    shrinkA=6,
-                    shrinkB=6,
-                    linewidth=1.1,
-                    linestyle="-" if is_up else (0, (3, 1.5)),
-                    color=style.BLUE if is_up else style.VERMILION,
-                    zorder=2,
-                )
+            ends = (node, above) if is_up else (above, node)
+            arrow = FancyArrowPatch(
+                *(tuple(positions[end]) for end in ends),
+                arrowstyle="-|>",
+                mutation_scale=7,
+                shrinkA=6,
+                shrinkB=6,
+                linewidth=1.1,
+                linestyle="-" if is_up else (0, (3, 1.5)),
+                color=style.BLUE if is_up else style.VERMILION,
+                zorder=2,
             )
-    for node, (x, y) in enumerate(positions):
-        mark = int(step.after[node])
-        is_queried = bool(node in step.queried)
-        _draw_node(
-            axes,
-            x,
-            y,
-            _LETTERS[mark],
-            _COLOURS[mark],
-            is_filled=mark == HEAVY,
-            is_bold=is_queried,
-            is_ringed=is_queried,
-            is_faint=not is_new[node] and mark == LIGHT,
-        )
-
-
-def _draw_release(
-    axes: Axes, hierarchy: Hierarchy, positions: NDArray[np.float64], final: NDArray[np.int8]
-) -> None:
-    is_heavy = final == HEAVY
-    is_leaf = ~is_heavy & (hierarchy.parent >= 0) & is_heavy[hierarchy.parent]
-    _draw_edges(axes, hierarchy, positions, is_heavy | is_leaf)
-    for node in np.flatnonzero(is_heavy | is_leaf):
-        mark = int(final[node])
-        _draw_node(
-            axes,
-            positions[node, 0],
-            positions[node, 1],
-            _LETTERS[mark],
-            _COLOURS[mark],
-            is_filled=mark == HEAVY,
-        )
+            axes.add_patch(arrow)
+    for node, place in enumerate(positions):
+        mark = step.after[node]
+        is_queried = node in step.queried
+        is_faint = not is_new[node] and mark == LIGHT
+        _draw_mark(axes, place, mark, is_bold=is_queried, is_ringed=is_queried, is_faint=is_faint)

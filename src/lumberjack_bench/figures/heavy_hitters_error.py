@@ -6,20 +6,17 @@ noise that their number of touches needs for the same guarantee, on the same kin
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from lumberjack.accounting import calibrate_safe, get_touches_per_tree
+from lumberjack.accounting import calibrate_safe, get_error_bound, get_touches_per_tree
 from lumberjack.heavy_hitters import (
     GaussianSparseThreshold,
     Hierarchy,
@@ -30,12 +27,6 @@ from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import power_of_ten
 from lumberjack_bench.figures.panels import spread
 from lumberjack_bench.figures.request import Request
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_End = tuple[float, str, str, str]
-"""Where a line ends, its name, colour and line style."""
 
 EPSILON, DELTA = 1.0, 1e-6
 BETA = 0.05
@@ -49,6 +40,7 @@ SEED = 0
 Method = Literal["binary_search", "top_down"]
 METHODS: tuple[Method, ...] = ("binary_search", "top_down")
 
+_SEARCHES = {"binary_search": mark_heavy_hitters, "top_down": mark_top_down}
 _LABELS = {"binary_search": "Algorithm 1", "top_down": "top-down baseline"}
 _LOOKS = {
     "binary_search": style.Look(style.BLUE, "o", 2.2),
@@ -58,77 +50,40 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Error of a method at one height, in records.
-
-    Attributes
-    ----------
-    method : str
-        ``binary_search`` (Algorithm 1) or ``top_down``.
-    height : int
-        Levels of the tree.
-    n_touches : int
-        Queries in which one record can be counted.
-    sigma, threshold : float
-        Noise, and what noisy counts are compared with (1 + margin).
-    n_records, n_trials : int
-        Size of the data and number of searches.
-    mean, smallest, largest : float
-        Of the error over searches.
-    bound : float
-        Lemma 5 at probability 1 - beta.
-    """
+    """Error of a method at one height, in records."""
 
     method: Method
+    """``binary_search`` (Algorithm 1) or ``top_down``."""
     height: int
+    """Levels of the tree."""
     n_touches: int
+    """Queries in which one record can be counted."""
     sigma: float
     threshold: float
+    """Noise, and what noisy counts are compared with (1 + margin)."""
     n_records: int
     n_trials: int
+    """Size of the data and number of searches."""
     mean: float
     smallest: float
     largest: float
+    """Of the error over searches."""
     bound: float
+    """Lemma 5 at probability 1 - beta."""
 
 
 def make(request: Request) -> list[Path]:
-    """Measure and draw.
-
-    Parameters
-    ----------
-    request : Request
-        Where to; the results table is not needed.
-
-    Returns
-    -------
-    list of Path
-        PDF, PNG and csv.
-    """
+    """Measure and draw; write PDF, PNG and csv."""
     measurements = measure_all()
     with style.our_look():
-        paths = style.save(draw_errors(measurements), request.out, "heavy_hitters_error")
-    csv_path = request.out / "heavy_hitters_error.csv"
-    return [*paths, style.write_whole(csv_path, to_csv(measurements))]
+        paths = style.save(draw_errors(measurements), request)
+    return [*paths, request.write_csv([asdict(one) for one in measurements])]
 
 
 def measure_all(
     heights: Sequence[int] = HEIGHTS, n_trials: int = N_TRIALS, seed: int = SEED
 ) -> list[Measurement]:
-    """Measure both methods at all heights.
-
-    Parameters
-    ----------
-    heights : sequence of int
-        Heights of the trees.
-    n_trials : int
-        Searches for each.
-    seed : int
-        Root of the noise.
-
-    Returns
-    -------
-    list of Measurement
-    """
+    """Measure both methods at all heights, each with noise of its own."""
     seeds = iter(np.random.SeedSequence(seed).spawn(len(METHODS) * len(heights)))
     return [
         measure(method, height, n_trials, np.random.default_rng(next(seeds)))
@@ -145,27 +100,19 @@ def measure(
     Below the root hang chains of equal length. All records of a chain reach its end, so its count
     is the same on every level; counts are spread evenly around the threshold, as far as the bound.
 
-    Parameters
-    ----------
-    method : {"binary_search", "top_down"}
-        The search.
-    height : int
-        Levels of the tree, at least 2.
-    n_trials : int
-        Number of searches.
-    generator : numpy.random.Generator
-        Source of the noise.
-
-    Returns
-    -------
-    Measurement
     """
     n_touches = get_touches_per_tree(height) if method == "binary_search" else height
     noise = calibrate_safe(EPSILON, DELTA, n_touches)
+
+    def bound(n_records: int) -> float:
+        # The lemma counts the queries of a record; as many trees of height 1 have as many.
+        queries = {"height": 1, "n_trees": n_touches}
+        return get_error_bound(noise.sigma, beta=BETA, n_records=n_records, **queries)
+
     # The bound depends on the number of records, which depends on how far the counts are spread;
     # the logarithm makes a guess of the former good enough for the latter.
     guess = N_CHAINS * noise.threshold
-    spread_to = error_bound(noise.sigma, int(guess), n_touches)
+    spread_to = bound(int(guess))
     chain_counts = np.linspace(
         max(1.0, noise.threshold - spread_to), noise.threshold + spread_to, N_CHAINS
     ).round()
@@ -175,13 +122,10 @@ def measure(
     def check_threshold(nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
         return query(counts[nodes])
 
-    errors = []
-    for _ in range(n_trials):
-        if method == "binary_search":
-            is_heavy = mark_heavy_hitters(hierarchy, check_threshold)
-        else:
-            is_heavy = mark_top_down(hierarchy, check_threshold)
-        errors.append(error_of(is_heavy, counts, noise.threshold))
+    errors = [
+        error_of(_SEARCHES[method](hierarchy, check_threshold), counts, noise.threshold)
+        for _ in range(n_trials)
+    ]
     n_records = int(counts[hierarchy.root])
     return Measurement(
         method=method,
@@ -194,45 +138,19 @@ def measure(
         mean=float(np.mean(errors)),
         smallest=float(np.min(errors)),
         largest=float(np.max(errors)),
-        bound=error_bound(noise.sigma, n_records, n_touches),
+        bound=bound(n_records),
     )
 
 
-def error_bound(sigma: float, n_records: int, n_touches: int) -> float:
-    """Return the bound of Lemma 5, for any search in which a record is in `n_touches` queries.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise.
-    n_records : int
-        Number of records.
-    n_touches : int
-        ``ceil(log2(h + 1))`` for Algorithm 1, h for the baseline.
-
-    Returns
-    -------
-    float
-        In records; fails with probability at most :data:`BETA`.
-    """
-    return sigma * math.sqrt(2 * math.log(2 * n_records * n_touches / BETA))
-
-
 def chains(height: int, chain_counts: NDArray[np.int64]) -> tuple[Hierarchy, NDArray[np.int64]]:
-    """Return a root with chains below it, and the counts of its nodes.
-
-    Parameters
-    ----------
-    height : int
-        Number of levels, the root's included.
-    chain_counts : ndarray of int64, shape (n_chains,)
-        Records of each chain.
+    """Return a root with a chain of `height` - 1 nodes for each count below it, level by level.
 
     Returns
     -------
     hierarchy : Hierarchy
         Node 0 is the root; then level by level, a node for each chain.
     counts : ndarray of int64, shape (n_nodes,)
+        Records of each node.
     """
     n_chains = len(chain_counts)
     parent = np.arange(1 + n_chains * (height - 1)) - n_chains
@@ -243,118 +161,53 @@ def chains(height: int, chain_counts: NDArray[np.int64]) -> tuple[Hierarchy, NDA
 
 
 def error_of(is_heavy: NDArray[np.bool_], counts: NDArray[np.int64], threshold: float) -> float:
-    """Return how far from the threshold the worst misjudged count lies; 0 when none is.
+    """Return how far from the threshold the worst misjudged count lies: alpha of Lemma 5, in records.
+
+    Zero when none is misjudged.
 
     Parameters
     ----------
     is_heavy : ndarray of bool, shape (n_nodes,)
         Answer of a search.
     counts : ndarray of int64, shape (n_nodes,)
-        True counts.
-    threshold : float
-        Above which count a node is heavy.
-
-    Returns
-    -------
-    float
-        Alpha of Lemma 5, in records.
+        True counts; a node is heavy above `threshold`.
     """
     wrong = is_heavy != (counts > threshold)
     return float(np.abs(counts[wrong] - threshold).max()) if wrong.any() else 0.0
 
 
 def draw_errors(measurements: Sequence[Measurement]) -> Figure:
-    """Draw error against height on logarithmic axes.
-
-    Parameters
-    ----------
-    measurements : sequence of Measurement
-        Of both methods.
-
-    Returns
-    -------
-    Figure
-    """
+    """Draw error against height on logarithmic axes."""
     figure = Figure(figsize=(6.6, 3.9))
     axes = figure.add_axes((0.115, 0.235, 0.61, 0.735))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(which="major")
-    ends: list[_End] = []
+    ends = []
     for method in METHODS:
         own = sorted((m for m in measurements if m.method == method), key=lambda m: m.height)
         look, label = _LOOKS[method], _LABELS[method]
         heights = [m.height for m in own]
-        axes.fill_between(
-            heights,
-            [m.smallest for m in own],
-            [m.largest for m in own],
-            color=look.colour,
-            alpha=0.18,
-            lw=0,
-        )
-        axes.plot(
-            heights,
-            [m.mean for m in own],
-            color=look.colour,
-            marker=look.marker,
-            linewidth=look.width,
-            markersize=5,
-        )
-        axes.plot(heights, [m.bound for m in own], color=look.colour, linewidth=1.1, linestyle=":")
-        ends.append((own[-1].mean, f"{label}, measured", look.colour, "-"))
-        ends.append((own[-1].bound, f"{label}, Lemma 5", look.colour, ":"))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        means, bounds = [m.mean for m in own], [m.bound for m in own]
+        smallest, largest = [m.smallest for m in own], [m.largest for m in own]
+        axes.fill_between(heights, smallest, largest, color=look.colour, alpha=0.18, lw=0)
+        marked: dict[str, Any] = {"marker": look.marker, "markersize": 5, "linewidth": look.width}
+        axes.plot(heights, means, color=look.colour, **marked)
+        axes.plot(heights, bounds, color=look.colour, linewidth=1.1, linestyle=":")
+        ends.append((means[-1], f"{label}, measured", look.colour, "-"))
+        ends.append((bounds[-1], f"{label}, Lemma 5", look.colour, ":"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xlabel("Height of the tree (levels)")
     axes.set_ylabel("Error (records)")
-    _name_ends(axes, sorted(ends))
-    first = measurements[0]
-    figure.text(
-        0.015,
-        0.015,
-        f"Error: largest distance from the threshold of a misjudged count; mean and range of "
-        f"{first.n_trials} searches.\nDotted: bound of Lemma 5, which holds with probability "
-        f"{1 - BETA:g}. ε = {EPSILON:g}, δ = {power_of_ten(DELTA)} for each search; threshold "
-        "1 + margin.",
-        fontsize=7.5,
-        va="bottom",
-        linespacing=1.4,
-    )
-    return figure
-
-
-def to_csv(measurements: Sequence[Measurement]) -> str:
-    """Write the measurements as csv.
-
-    Parameters
-    ----------
-    measurements : sequence of Measurement
-        A line each.
-
-    Returns
-    -------
-    str
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    names = [field.name for field in fields(Measurement)]
-    writer.writerow(names)
-    for measurement in measurements:
-        values = [getattr(measurement, name) for name in names]
-        writer.writerow([f"{v:.10g}" if isinstance(v, float) else v for v in values])
-    return text.getvalue()
-
-
-def _name_ends(axes: Axes, ends: Sequence[_End]) -> None:
-    low, high = (np.log10(limit) for limit in axes.get_ylim())
-    heights = [(np.log10(value) - low) / (high - low) for value, *_ in ends]
-    for (_, text, colour, line), height, place in zip(
-        ends, heights, spread(heights, 0.055, 0.0, 1.0), strict=True
-    ):
+    low, high = np.log10(axes.get_ylim())
+    ends.sort()
+    positions = [float((np.log10(value) - low) / (high - low)) for value, *_ in ends]
+    places = spread(positions, 0.055, 0.0, 1.0)
+    for (_, text, colour, line), position, place in zip(ends, positions, places, strict=True):
         axes.annotate(
             text,
-            (1.0, height),
+            (1.0, position),
             xycoords="axes fraction",
             xytext=(1.03, place),
             textcoords="axes fraction",
@@ -362,3 +215,15 @@ def _name_ends(axes: Axes, ends: Sequence[_End]) -> None:
             fontsize=style.LABEL_SIZE,
             arrowprops={"arrowstyle": "-", "color": colour, "linestyle": line, "shrinkA": 0},
         )
+    figure.text(
+        0.015,
+        0.015,
+        f"Error: largest distance from the threshold of a misjudged count; mean and range of "
+        f"{measurements[0].n_trials} searches.\nDotted: bound of Lemma 5, which holds with probability "
+        f"{1 - BETA:g}. ε = {EPSILON:g}, δ = {power_of_ten(DELTA)} for each search; threshold "
+        "1 + margin.",
+        fontsize=7.5,
+        va="bottom",
+        linespacing=1.4,
+    )
+    return figure

@@ -1,4 +1,4 @@
-"""Drawing accuracy against the privacy budget: one panel for each data set, names beside the lines."""
+"""Drawing a metric against the privacy budget: one panel for each data set, names beside the lines."""
 
 from __future__ import annotations
 
@@ -37,17 +37,9 @@ Key = tuple[str, str]
 
 
 def draw_panels(panels: Sequence[Panel]) -> Figure:
-    """Draw accuracy against eps, a panel for each data set.
+    """Draw a metric against eps, a panel for each data set; at least one.
 
-    Parameters
-    ----------
-    panels : sequence of Panel
-        At least one.
-
-    Returns
-    -------
-    Figure
-        Names stand beside the lines, in the order of their last values.
+    Names stand beside the lines, in the order of their last values.
     """
     n_columns = min(len(panels), PANELS_PER_ROW)
     n_rows = math.ceil(len(panels) / n_columns)
@@ -63,12 +55,10 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
         row, column = divmod(position, n_columns)
         left = column * cell_width + LEFT
         bottom = height - row * cell_height - TOP - PANEL_HEIGHT
-        axes = figure.add_axes(
-            (left / width, bottom / height, PANEL_WIDTH / width, PANEL_HEIGHT / height)
-        )
+        axes = style.add_axes(figure, left, bottom, PANEL_WIDTH, PANEL_HEIGHT)
         _draw_panel(axes, panel, looks)
         if column == 0:
-            axes.set_ylabel("Test accuracy")
+            axes.set_ylabel(f"Test {panel.metric}")
     for line, text in enumerate(notes):
         y = note_height - 0.04 - line * FOOTNOTE_LINE
         figure.text(0.12 / width, y / height, text, fontsize=7.5, va="top", color=style.INK)
@@ -90,8 +80,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> N
     Returns
     -------
     ndarray of float64
-        In increasing order; of all that fulfil this, the least squares closest to `positions`
-        before the limits are imposed.
+        In increasing order; the closest to `positions` by least squares before the limits are imposed.
     """
     steps = gap * np.arange(len(positions))
     moved: NDArray[np.float64] = isotonic_regression(np.asarray(positions) - steps).x
@@ -133,7 +122,9 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.grid(axis="y")
     axes.set_xlabel("Privacy budget ε")
-    _set_title(axes, panel)
+    style.write_above(axes, panel.title, 20, fontsize=10.5, fontweight="bold")
+    source_colour = style.VERMILION if panel.is_stand_in else style.GREY
+    style.write_above(axes, panel.data_source, 8, fontsize=8, color=source_colour)
     low, high, far_below = _limits(panel)
     axes.set_ylim(low, high)
     # Lines of the background first, the best method last and on top.
@@ -155,47 +146,24 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
     _name_curves(axes, panel, looks, far_below)
 
 
-def _set_title(axes: Axes, panel: Panel) -> None:
-    axes.annotate(
-        panel.title,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 20),
-        textcoords="offset points",
-        fontsize=10.5,
-        fontweight="bold",
-    )
-    axes.annotate(
-        panel.data_source,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 8),
-        textcoords="offset points",
-        fontsize=8,
-        color=style.VERMILION if panel.is_stand_in else style.GREY,
-    )
-
-
 def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
     """Return the limits of the axis, and the majority class where it would squeeze the rest."""
     majority = [curve for curve in panel.curves if curve.kind == "majority"]
     others = [curve for curve in panel.curves if curve.kind != "majority"] or majority
-    intervals = [point.interval for curve in others for point in curve.points]
-    means = [interval.mean for interval in intervals]
+    means = [point.interval.mean for curve in others for point in curve.points]
     low, high = min(means), max(means)
     # Bands of two repetitions can be ten times as high as everything else: cut them off then.
     span = max(high - low, 0.01)
     bands = [
-        min(max(end, point.interval.mean - span), point.interval.mean + span)
+        float(np.clip(end, interval.mean - span, interval.mean + span))
         for curve in others
         if curve.kind == "private"
-        for point in curve.points
-        for end in (point.interval.lower, point.interval.upper)
+        for interval in (point.interval for point in curve.points)
+        for end in (interval.lower, interval.upper)
         if not math.isnan(end)
     ]
     low, high = min([low, *bands]), max([high, *bands])
-    span = max(high - low, 0.01)
-    far_below = [curve for curve in majority if curve.last < low - 0.5 * span]
+    far_below = [curve for curve in majority if curve.last < low - 0.5 * max(high - low, 0.01)]
     low = min([low, *(curve.last for curve in majority if curve not in far_below)])
     span = max(high - low, 0.01)
     return low - 0.06 * span, high + 0.05 * span, far_below
@@ -233,73 +201,55 @@ def _name_curves(
     own = np.array([gap * 0.425 * text.count("\n") for text in texts])
     offsets = extra + own
     places = spread(list(np.array(heights) - offsets), gap, 0.0, 1.0 - float(offsets[-1])) + offsets
-    x_start, x_sample = 1.0, 1.0 + 0.13 / PANEL_WIDTH
+    x_sample = 1.0 + 0.13 / PANEL_WIDTH
     x_end = x_sample + SAMPLE / PANEL_WIDTH
+    inside: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
     for curve, height, place, text in zip(ordered, heights, places, texts, strict=True):
         look = looks[curve.method, curve.variant]
-        inside = axes.transAxes
         # The leader begins where the line ends: at the edge for a horizontal line.
+        x_start = 1.0
         if curve.kind == "private":
-            last_eps = curve.points[-1].eps
-            x_start = float(
-                axes.transAxes.inverted().transform(
-                    axes.transData.transform((last_eps, curve.last))
-                )[0]
-            )
-        else:
-            x_start = 1.0
-        axes.plot(
-            [x_start, x_sample],
-            [height, place],
-            transform=inside,
-            color=look.colour,
-            linewidth=0.6,
-            alpha=0.75,
-            clip_on=False,
-            zorder=1.5,
-        )
-        drawn = _line_style(curve, look)
-        axes.plot(
-            [x_sample, (x_sample + x_end) / 2, x_end],
-            [place] * 3,
-            transform=inside,
-            clip_on=False,
-            markevery=[1],
-            **drawn,
-        )
+            end = axes.transData.transform((curve.points[-1].eps, curve.last))
+            x_start = float(axes.transAxes.inverted().transform(end)[0])
+        leader: dict[str, Any] = {
+            "color": look.colour,
+            "linewidth": 0.6,
+            "alpha": 0.75,
+            "zorder": 1.5,
+        }
+        axes.plot([x_start, x_sample], [height, place], **inside, **leader)
+        sample = [x_sample, (x_sample + x_end) / 2, x_end]
+        axes.plot(sample, [place] * 3, markevery=[1], **inside, **_line_style(curve, look))
         axes.text(
             x_end + 0.05 / PANEL_WIDTH,
             place,
             text,
-            transform=inside,
+            transform=axes.transAxes,
             fontsize=style.LABEL_SIZE,
             va="center",
             linespacing=1.05,
-            color=style.INK,
             fontweight="bold" if _is_ours(curve) else "normal",
         )
 
 
 def _name(curve: Curve, is_below: bool) -> str:
-    marks = (DOUBTED if curve.is_doubted else "") + (TUNED if _is_note_due(curve) else "")
-    name = "\n".join(textwrap.wrap(curve.label, 24, break_long_words=False)) + (
-        f" {marks}" if marks else ""
-    )
-    return f"{name} {curve.last:.3f} ↓" if is_below else name
+    name = "\n".join(textwrap.wrap(curve.label, 24, break_long_words=False))
+    return f"{name}{marks_of(curve)}{f' {curve.last:.3f} ↓' if is_below else ''}"
+
+
+def marks_of(curve: Curve) -> str:
+    """Return the footnote marks of a curve, with a space before them."""
+    if curve.kind != "private" or not (curve.is_doubted or curve.is_tuned):
+        return ""
+    return " " + DOUBTED * curve.is_doubted + TUNED * curve.is_tuned
 
 
 def _is_ours(curve: Curve) -> bool:
     return "lumberjack" in curve.method
 
 
-def _is_note_due(curve: Curve) -> bool:
-    """Whether tuning weakens what the curve claims."""
-    return curve.is_tuned and curve.kind == "private"
-
-
 def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
-    curves = [curve for panel in panels for curve in panel.curves]
-    private = [curve for curve in curves if curve.kind == "private"]
+    private = [c for panel in panels for c in panel.curves if c.kind == "private"]
     notes = [_general_note(panels)]
     found = []
     for status, meaning in (("broken", "Shown not to hold"), ("doubted", "In doubt")):
@@ -311,7 +261,7 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
             f"{DOUBTED} Dashed, hollow markers: the privacy guarantee is not believed as claimed. "
             f"{' '.join(found)} The cards in the report say why."
         )
-    tuned = list(dict.fromkeys(c.label for c in private if _is_note_due(c)))
+    tuned = list(dict.fromkeys(c.label for c in private if c.is_tuned))
     if tuned:
         notes.append(
             f"{TUNED} Hyper-parameters chosen on validation rows, at a privacy cost that the claim "
@@ -329,11 +279,8 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
 def _general_note(panels: Sequence[Panel]) -> str:
     points = [p for panel in panels for c in panel.curves for p in c.points]
     sizes = sorted({point.interval.n for point in points})
-    repetitions = (
-        f"{sizes[0]} repetition{'s' * (sizes[0] != 1)}"
-        if len(sizes) == 1
-        else f"{sizes[0]} to {sizes[-1]} repetitions"
-    )
+    several = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+    repetitions = f"{several} repetition{'s' * (sizes[-1] != 1)}"
     deltas = sorted({c.delta for panel in panels for c in panel.curves if c.kind == "private"})
     delta = f" δ = {', '.join(power_of_ten(value) for value in deltas)}." if deltas else ""
     band = "" if sizes[-1] == 1 else f"; bands: {INTERVAL_NAME}"

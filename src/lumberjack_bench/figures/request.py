@@ -1,16 +1,20 @@
-"""What is asked of a figure, and how it is refused."""
+"""What is asked of a figure, how it is refused, and how its table is read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lumberjack_bench.files import write_atomically
 from lumberjack_bench.results import COLUMNS, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+METRIC = "accuracy"
+"""What figures, tables and comparisons show unless told otherwise."""
 
 
 class FigureError(ValueError):
@@ -19,40 +23,42 @@ class FigureError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a figure is drawn from, and where to.
-
-    Parameters
-    ----------
-    results : Path
-        The results table.
-    out : Path
-        Folder of the files that are made; it is created.
-    datasets, methods : tuple of str
-        Names to show; empty shows what the figure is about.
-    overrides : tuple of str
-        ``key=value`` settings of data sets, for figures that load data.
-    """
+    """What a figure is drawn from, and where to."""
 
     results: Path
+    """The results table."""
     out: Path
+    """Folder of the files that are made; it is created."""
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    """Names to show; empty shows what the figure is about."""
     overrides: tuple[str, ...] = ()
+    """``key=value`` settings of data sets, for figures that load data."""
+    name: str = ""
+    """The figure, whose files are called so."""
+    metric: str = METRIC
+
+    def write(self, ending: str, content: bytes | str) -> Path:
+        """Write a file of the figure, such as its ``.md``, and return where it is."""
+        path = self.out / f"{self.name}{ending}"
+        write_atomically(path, content)
+        return path
+
+    def write_csv(self, rows: Sequence[Mapping[str, Any]], form: str = "%.10g") -> Path:
+        """Write what the figure shows as csv, a line for each row."""
+        return self.write(".csv", csv_text(rows, form))
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]] | pd.DataFrame, form: str = "%.10g") -> str:
+    """Write rows as csv; numbers that are missing are empty."""
+    import pandas as pd
+
+    text: str = pd.DataFrame(rows).to_csv(index=False, float_format=form, lineterminator="\n")
+    return text
 
 
 def read_results(path: Path, command: str) -> pd.DataFrame:
-    """Read the results table, or say what is wrong with it.
-
-    Parameters
-    ----------
-    path : Path
-        A ``results.csv``.
-    command : str
-        The command that makes what is wanted from it.
-
-    Returns
-    -------
-    DataFrame
+    """Read the results table, or say what is wrong with it and that `command` makes it.
 
     Raises
     ------
@@ -84,20 +90,7 @@ def read_results(path: Path, command: str) -> pd.DataFrame:
 
 
 def check_known(kind: str, wanted: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse names that the results table does not hold.
-
-    Parameters
-    ----------
-    kind : str
-        "method" or "data set", for the message.
-    wanted, known : sequence of str
-        Names.
-
-    Raises
-    ------
-    FigureError
-        When a wanted name is not known.
-    """
+    """Refuse names, of a "method" or "data set", that the results table does not hold."""
     for name in wanted:
         if name not in known:
             listed = ", ".join(known) or "none"

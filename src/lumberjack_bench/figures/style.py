@@ -7,15 +7,20 @@ names beside the lines tell them apart in grey. Dashes are kept for doubted guar
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.figure import Figure
+
+from lumberjack_bench.figures.request import Request
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
 
 BLACK = "#000000"
 ORANGE = "#E69F00"
@@ -68,21 +73,14 @@ _SETTINGS: Mapping[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the curve of a method is drawn.
-
-    Attributes
-    ----------
-    colour : str
-        Of line and marker.
-    marker : str
-        Matplotlib's name of it; empty for horizontal lines.
-    width : float
-        Of the line, in points.
-    """
+    """How the curve of a method is drawn."""
 
     colour: str
+    """Of line and marker."""
     marker: str = ""
+    """Matplotlib's name of it; empty for horizontal lines."""
     width: float = 1.5
+    """Of the line, in points."""
 
 
 LOOKS = {
@@ -111,18 +109,9 @@ _SPARE_LOOKS = tuple(
 
 
 def looks_of(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
-    """Give every curve of a figure its look.
+    """Give every curve (method, variant) of a figure its look, the same in all panels.
 
-    Parameters
-    ----------
-    keys : iterable of (str, str)
-        Method and variant of each curve. The first variant of a known method has the method's
-        own look, everything else a spare one.
-
-    Returns
-    -------
-    dict
-        The same curve looks the same in all panels of a figure.
+    The first variant of a known method has the method's own look, everything else a spare one.
     """
     looks: dict[tuple[str, str], Look] = {}
     taken: set[str] = set()
@@ -146,20 +135,28 @@ def our_look() -> Iterator[None]:
         yield
 
 
+def add_axes(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Add axes at a place given in inches from the lower left corner of the figure."""
+    across, up = figure.get_size_inches()
+    return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def write_above(
+    axes: Axes, text: str, points: float, *, at: float = 0.0, **look: Any
+) -> Annotation:
+    """Write a line that begins `points` above the axes, at a share of their width."""
+    return axes.annotate(
+        text,
+        (at, 1),
+        xycoords="axes fraction",
+        xytext=(0, points),
+        textcoords="offset points",
+        **look,
+    )
+
+
 def as_bytes(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the content of a file, the same each time.
-
-    Parameters
-    ----------
-    figure : Figure
-        Drawn under :func:`our_look`.
-    kind : {"pdf", "png", "svg"}
-        Format.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return a figure drawn under :func:`our_look` as a "pdf", "png" or "svg", the same each time."""
     no_dates: dict[str, dict[str, None]] = {
         "pdf": {"CreationDate": None, "ModDate": None},
         "png": {"Software": None},
@@ -171,49 +168,6 @@ def as_bytes(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as vector PDF and as PNG.
-
-    Parameters
-    ----------
-    figure : Figure
-        Drawn under :func:`our_look`.
-    folder : Path
-        Where to; it is created.
-    name : str
-        File name without ending.
-
-    Returns
-    -------
-    list of Path
-        The two files.
-    """
-    return [
-        write_whole(folder / f"{name}.{kind}", as_bytes(figure, kind)) for kind in ("pdf", "png")
-    ]
-
-
-def write_whole(path: Path, content: bytes | str) -> Path:
-    """Write a file so that a reader never sees a part of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder is created.
-    content : bytes or str
-        All of it.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
+def save(figure: Figure, request: Request) -> list[Path]:
+    """Write a figure drawn under :func:`our_look` as vector PDF and as PNG."""
+    return [request.write(f".{kind}", as_bytes(figure, kind)) for kind in ("pdf", "png")]

@@ -6,18 +6,19 @@ set that could not be had keeps its row, with the reason.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from lumberjack_bench.datasets import Dataset, DatasetError, Summary, load
-from lumberjack_bench.datasets.named import named_config
-from lumberjack_bench.figures.request import FigureError, Request
-from lumberjack_bench.figures.style import write_whole
-from lumberjack_bench.runs.store import ResultStore
+from lumberjack_bench.datasets.named import named_config, title_of
+from lumberjack_bench.figures.request import FigureError, Request, csv_text, read_results
+from lumberjack_bench.results import current_rows
 
 PAPER = {
     "adult": Summary(48_842, 14, 8, 2, 0.761),
@@ -28,67 +29,41 @@ PAPER = {
 }
 """The paper's Table 1; shares are given there in percent with one decimal."""
 
-TITLES = {
-    "adult": "Adult",
-    "acs_income": "ACSIncome (CA)",
-    "acs_employment": "ACSEmployment (CA)",
-    "acs_public_coverage": "ACSPublicCoverage (CA)",
-    "acs_travel_time": "ACSTravelTime (CA)",
+_QUANTITIES = {
+    "n_features": ("features", ".0f"),
+    "n_categorical": ("categorical", ".0f"),
+    "n_classes": ("classes", ".0f"),
+    "majority_percent": ("majority (%)", ".1f"),
+    "n_rows": ("rows", ",.0f"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Quantity:
-    """A column of Table 1: its name in the data, its heading, and how it is written."""
-
-    name: str
-    heading: str
-    form: str
-    difference_form: str
-
-
-_QUANTITIES = (
-    _Quantity("n_features", "features", "{:.0f}", "{:+.0f}"),
-    _Quantity("n_categorical", "categorical", "{:.0f}", "{:+.0f}"),
-    _Quantity("n_classes", "classes", "{:.0f}", "{:+.0f}"),
-    _Quantity("majority_percent", "majority (%)", "{:.1f}", "{:+.1f}"),
-    _Quantity("n_rows", "rows", "{:,.0f}", "{:+,.0f}"),
-)
+"""Headings and formats of the columns."""
 
 
 def make(request: Request) -> list[Path]:
-    """Load the data sets and write the comparison.
+    """Load the data sets and write the comparison as Markdown and csv.
 
-    Parameters
-    ----------
-    request : Request
-        Where to, and settings of the data sets. Where runs lie beside the results table, a data set
-        is loaded as they had it, unless a setting says otherwise.
-
-    Returns
-    -------
-    list of Path
-        Markdown and csv.
+    A data set is loaded as the runs of the results table had it, unless a setting says otherwise.
 
     Raises
     ------
     FigureError
         When a setting is known to none of the data sets.
     """
+    known = sorted({setting for name in PAPER for setting in _known_settings(name)})
     for text in request.overrides:
-        key = _key(text)
-        if not any(key in _known_settings(name) for name in PAPER):
-            known = sorted({setting for name in PAPER for setting in _known_settings(name)})
+        if (key := _key(text)) not in known:
             raise FigureError(f"table1: no data set has a setting {key!r}; there are {known}.")
-    used = {
-        str(result["run"]["dataset"]["name"]): dict(result["run"]["dataset"])
-        for result in ResultStore(request.results.parent).results()
-    }
+    used: dict[str, dict[str, Any]] = {}
+    if request.results.is_file():
+        rows, _ = current_rows(read_results(request.results, ""))
+        # Of a stand-in and the rows that it stands for, the latter.
+        rows = rows.sort_values("is_stand_in", kind="stable").drop_duplicates("dataset")
+        used = {
+            name: json.loads(config)
+            for name, config in zip(rows["dataset"], rows["dataset_config"], strict=True)
+        }
     table = table1(load_table1(request.overrides, used))
-    return [
-        write_whole(request.out / "table1.md", to_markdown(table)),
-        write_whole(request.out / "table1.csv", to_csv(table)),
-    ]
+    return [request.write(".md", to_markdown(table)), request.write(".csv", csv_text(table))]
 
 
 def load_table1(
@@ -96,18 +71,9 @@ def load_table1(
 ) -> list[Dataset | DatasetError]:
     """Load the data sets of Table 1.
 
-    Parameters
-    ----------
-    overrides : sequence of str
-        Settings such as ``stand_in_dir=DIR`` or ``data_dir=DIR``; each goes to the data sets
-        that have it.
-    used : mapping of str to mapping, optional
-        Configs that replace those of the project, by name.
-
-    Returns
-    -------
-    list of Dataset or DatasetError
-        In the paper's order; an error in place of a data set that cannot be had.
+    Each override, such as ``stand_in_dir=DIR``, goes to the data sets that have it; `used` are
+    configs that replace those of the project, by name. An error stands in place of a data set that
+    cannot be had.
     """
     loaded: list[Dataset | DatasetError] = []
     for name in PAPER:
@@ -163,22 +129,24 @@ def _known_settings(name: str) -> set[str]:
 
 
 def _row(name: str, dataset: Dataset | None, error: str | None) -> dict[str, object]:
-    row: dict[str, object] = {"dataset": name, "title": TITLES.get(name, name)}
+    where = " (CA)" if name.startswith("acs_") else ""
+    row: dict[str, object] = {"dataset": name, "title": title_of(name) + where}
     paper = _numbers(PAPER.get(name))
     ours = _numbers(dataset.summary() if dataset is not None else None)
     for quantity in _QUANTITIES:
-        row[f"{quantity.name}_paper"] = paper[quantity.name]
-        row[f"{quantity.name}_ours"] = ours[quantity.name]
-        row[f"{quantity.name}_difference"] = ours[quantity.name] - paper[quantity.name]
+        row[f"{quantity}_paper"] = paper[quantity]
+        row[f"{quantity}_ours"] = ours[quantity]
+        row[f"{quantity}_difference"] = ours[quantity] - paper[quantity]
     row["is_stand_in"] = dataset is not None and dataset.source.is_stand_in
     row["source"] = dataset.source.label if dataset is not None else "not available"
-    row["note"] = dataset.source.stand_in_note if dataset is not None else (error or "not loaded")
+    note = dataset.source.stand_in_note if dataset is not None else (error or "not loaded")
+    row["note"] = " ".join(note.split())
     return row
 
 
 def _numbers(summary: Summary | None) -> dict[str, float]:
     if summary is None:
-        return dict.fromkeys((q.name for q in _QUANTITIES), float("nan"))
+        return dict.fromkeys(_QUANTITIES, math.nan)
     numbers = {key: float(value) for key, value in asdict(summary).items()}
     numbers["majority_percent"] = round(100 * numbers.pop("majority"), 1)
     return numbers
@@ -187,59 +155,30 @@ def _numbers(summary: Summary | None) -> dict[str, float]:
 def to_markdown(table: pd.DataFrame) -> str:
     """Write the comparison as a Markdown table with its notes below.
 
-    Parameters
-    ----------
-    table : DataFrame
-        As :func:`table1` gives it.
-
-    Returns
-    -------
-    str
-        Cells read "paper / ours (difference)"; the difference is left out where it is nil.
+    Cells read "paper / ours (difference)"; the difference is left out where it is nil.
     """
-    headings = ["data set", *(q.heading for q in _QUANTITIES), "our rows come from"]
-    lines = [_line(headings), _line(["---", *["---:"] * len(_QUANTITIES), "---"])]
-    for row in table.to_dict("records"):
-        cells = [_cell(row, quantity) for quantity in _QUANTITIES]
-        lines.append(_line([str(row["title"]), *cells, str(row["source"])]))
-    notes = [
-        f"- {row['title']}: {' '.join(str(row['note']).split())}"
-        for row in table.to_dict("records")
-        if row["note"]
+    rows = table.to_dict("records")
+    headings = [heading for heading, _ in _QUANTITIES.values()]
+    lines = [
+        _line(["data set", *headings, "our rows come from"]),
+        _line(["---", *["---:"] * len(headings), "---"]),
+        *(
+            _line([row["title"], *(_cell(row, name) for name in _QUANTITIES), row["source"]])
+            for row in rows
+        ),
+        "",
+        "Each cell: the paper's value / ours (difference where there is one).",
     ]
-    legend = "Each cell: the paper's value / ours (difference where there is one)."
-    return "\n".join([*lines, "", legend, *(["", *notes] if notes else [])]) + "\n"
+    notes = [f"- {row['title']}: {row['note']}" for row in rows if row["note"]]
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
-def to_csv(table: pd.DataFrame) -> str:
-    """Write the comparison as csv, a line per data set.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As :func:`table1` gives it.
-
-    Returns
-    -------
-    str
-    """
-    flat = table.assign(note=[" ".join(str(note).split()) for note in table["note"]])
-    text: str = flat.to_csv(index=False, lineterminator="\n", float_format="%.10g")
-    return text
-
-
-def _cell(row: dict[str, object], quantity: _Quantity) -> str:
-    paper, ours, difference = (
-        float(str(row[f"{quantity.name}_{column}"])) for column in ("paper", "ours", "difference")
-    )
-    shown = [quantity.form.format(x) if x == x else "n/a" for x in (paper, ours)]
-    text = " / ".join(shown)
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    form = _QUANTITIES[name][1]
+    paper, ours, difference = (row[f"{name}_{c}"] for c in ("paper", "ours", "difference"))
+    text = " / ".join("n/a" if math.isnan(x) else f"{x:{form}}" for x in (paper, ours))
     # Differences of one-decimal percentages carry rounding errors far below 0.05.
-    return (
-        f"{text} ({quantity.difference_form.format(difference)})"
-        if abs(difference) > 1e-9
-        else text
-    )
+    return f"{text} ({difference:+{form}})" if abs(difference) > 1e-9 else text
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -19,12 +19,19 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from lumberjack_bench.config import RUN_SETTINGS, BenchConfig, ConfigError, register_schema
+from lumberjack_bench.config import (
+    RUN_SETTINGS,
+    BenchConfig,
+    ConfigError,
+    register_schema,
+    unknown_setting,
+)
 from lumberjack_bench.overrides import several_values, several_without_sweep
+
+_KINDS = {"float": "a number", "int": "a whole number", "bool": "true or false"}
 
 PARTS = ("dataset", "method")
 """Choices of files that are composed apart where they can be."""
@@ -32,32 +39,14 @@ PARTS = ("dataset", "method")
 
 @contextmanager
 def composer(conf_dir: Path, config_name: str = "config") -> Iterator[Composer]:
-    """Make Hydra ready to compose from a folder.
-
-    Parameters
-    ----------
-    conf_dir : Path
-        Folder of the configurations.
-    config_name : str
-        The primary one.
-
-    Yields
-    ------
-    Composer
-    """
+    """Make Hydra ready to compose from a folder, whose primary configuration has some name."""
     register_schema()
     with hydra.initialize_config_dir(str(conf_dir), version_base="1.3"):
         yield Composer(config_name)
 
 
 class Composer:
-    """Composes configurations; each choice of files once.
-
-    Parameters
-    ----------
-    config_name : str
-        Name of the primary configuration.
-    """
+    """Composes configurations; each choice of files once."""
 
     def __init__(self, config_name: str = "config") -> None:
         self._name = config_name
@@ -76,23 +65,11 @@ class Composer:
 
     def options(self, group: str, words: Sequence[str]) -> list[str]:
         """Return the names of a group of configurations."""
-        return list(
-            self._loader.get_group_options(group, config_name=self._name, overrides=list(words))
-        )
+        found = self._loader.get_group_options(group, config_name=self._name, overrides=[*words])
+        return list(found)
 
     def combinations(self, words: Sequence[str], *, is_sweep: bool) -> list[tuple[str, ...]]:
         """Return the words of every run that a command asks for.
-
-        Parameters
-        ----------
-        words : sequence of str
-            ``NAME=VALUE``, as given.
-        is_sweep : bool
-            Whether a value may be a list of values.
-
-        Returns
-        -------
-        list of tuple of str
 
         Raises
         ------
@@ -102,7 +79,7 @@ class Composer:
         fixed, choices = self._sorted_out(words)
         # Plain values are checked with the method of each combination, not with the default one.
         files = [word for word in fixed if self._chooses_files(word)]
-        config = hydra.compose(self._name, files, return_hydra_config=True)
+        config = self._compose(files, return_hydra_config=True)
         swept = config.hydra.sweeper.get("params") or {}
         if not is_sweep:
             if choices:
@@ -136,21 +113,11 @@ class Composer:
         return fixed, choices
 
     def config(self, words: Sequence[str]) -> DictConfig:
-        """Return the configuration that words make.
-
-        Parameters
-        ----------
-        words : sequence of str
-            ``NAME=VALUE``, each with one value.
-
-        Returns
-        -------
-        DictConfig
-            Without the ``hydra`` node.
+        """Return the configuration, without the ``hydra`` node, that words with one value each make.
 
         Raises
         ------
-        hydra.errors.HydraException
+        ConfigError, hydra.errors.HydraException
             When a word fits no setting.
         """
         files = tuple(word for word in words if self._chooses_files(word))
@@ -159,11 +126,18 @@ class Composer:
         # A third of the time of a deep copy.
         config: DictConfig = pickle.loads(self._together[files])
         for override in self.parse([word for word in words if not self._chooses_files(word)]):
+            name = override.key_or_group
             try:
-                OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+                OmegaConf.update(config, name, override.value(), merge=True)
+            except (ConfigAttributeError, ConfigKeyError) as error:
+                raise ConfigError(unknown_setting(name)) from error
             except OmegaConfBaseException as error:
-                raise ConfigCompositionException(
-                    f"Error merging override {override.input_line}"
+                kind = _KINDS.get(BenchConfig.__annotations__.get(name, ""))
+                given = override.get_value_element_as_str()
+                raise ConfigError(
+                    f"{name} must be {kind}, got {given!r}."
+                    if kind
+                    else f"{override.input_line}: {_first_line(error)}"
                 ) from error
         return config
 
@@ -188,30 +162,21 @@ class Composer:
             together[name] = config[name]
         return together
 
-    def _compose(self, files: Sequence[str]) -> DictConfig:
-        key = tuple(files)
+    def _compose(self, files: Sequence[str], *, return_hydra_config: bool = False) -> DictConfig:
+        key = (*files, str(return_hydra_config))
         if key not in self._composed:
-            self._composed[key] = hydra.compose(self._name, list(files))
+            try:
+                self._composed[key] = hydra.compose(
+                    self._name, list(files), return_hydra_config=return_hydra_config
+                )
+            except ValueError as error:
+                # As for a choice that is null.
+                raise ConfigError(f"{' '.join(files)}: {_first_line(error)}.") from error
         return self._composed[key]
 
 
 def values_of(override: Override) -> list[str]:
-    """Return the words for each value of a word.
-
-    Parameters
-    ----------
-    override : Override
-        As Hydra parses it.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    ConfigError
-        When it is a range that cannot be listed, or a glob that matches nothing.
-    """
+    """Return a word for each value of one; a ConfigError when they cannot be listed or there are none."""
     key = override.get_key_element()
     if not override.is_sweep_override():
         return [f"{key}={override.get_value_element_as_str()}"]
@@ -229,3 +194,7 @@ def _others(config: DictConfig, name: str) -> object:
     plain = OmegaConf.to_container(config, resolve=False)
     assert isinstance(plain, dict)
     return {key: value for key, value in plain.items() if key != name}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import logging
 import math
 import numbers
@@ -21,10 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method
+from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method, reason_to_skip
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
-from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone
+from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone, first_line
 from lumberjack_bench.runs.store import ResultStore
 
 if TYPE_CHECKING:
@@ -59,10 +58,10 @@ class Outcome:
         Hash of the run.
     title : str
         The run, for a person.
-    status : {"ok", "skipped", "failed", "timed out", "lost", "not started"}
-        "skipped" means finished earlier; "lost" that its process died.
+    status : {"ok", "done before", "skipped", "failed", "timed out", "lost", "not started"}
+        "skipped" means that its method cannot do it and says why; "lost" that its process died.
     reason : str
-        First line of the error, if any.
+        Why it was skipped, or the first line of the error.
     log_file : str
         Where the traceback is, if any.
     """
@@ -75,8 +74,8 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether the run has a result."""
-        return self.status in ("ok", "skipped")
+        """Whether nothing is left to do."""
+        return self.status in ("ok", "done before", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,18 @@ class LoadedRows:
     source: dict[str, Any]
 
 
+def outcome_of(
+    run: RunConfig, record: Mapping[str, Any], *, is_earlier: bool = False, log_file: str = ""
+) -> Outcome:
+    """Return how a run ended that has left a record, in this command or an earlier one."""
+    status, reason = record["status"], record.get("reason", "")
+    if status == "ok" and is_earlier:
+        status = "done before"
+    return Outcome(run.hash, str(run), status, reason, "" if status == "skipped" else log_file)
+
+
 def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str = "") -> Outcome:
-    """Do a run unless its result is there; record a failure instead of raising it.
+    """Do a run unless that is done; record a failure instead of raising it.
 
     Parameters
     ----------
@@ -103,10 +112,6 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
     log_file : str
         The run's own log; its folder is made.
 
-    Returns
-    -------
-    Outcome
-
     Raises
     ------
     Exception
@@ -115,121 +120,103 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
         When the sweep is being stopped; the run stays undone.
     """
     store = ResultStore(settings.results_dir)
-
-    def outcome(status: str, reason: str = "") -> Outcome:
-        return Outcome(run.hash, str(run), status, reason, log_file)
-
     with store.lock(run.hash):
-        if store.finished(run.hash, settings.since) is not None:
-            return outcome("skipped")
-        store.clear_failure(run.hash)
+        if (earlier := store.settled(run.hash, settings.since)) is not None:
+            return outcome_of(run, earlier, is_earlier=True)
+        store.clear_reason(run.hash)
         try:
             if log_file:
                 Path(log_file).parent.mkdir(parents=True, exist_ok=True)
-            result = call_alone(
+            record = call_alone(
                 measure, (run, settings, n_jobs), timeout=settings.timeout, log_file=log_file
             )
-            store.write(run.hash, result)
+            if record["status"] == "ok":
+                store.write(run.hash, record)
+            else:
+                store.write_reason(run.hash, record)
         except Exception as error:
             status = "timed out" if isinstance(error, OutOfTime) else "failed"
-            reason, details = _first_line(error), traceback.format_exc()
+            reason, details = first_line(error), traceback.format_exc()
             if isinstance(error, CallFailed):
                 reason, details = str(error), error.details
-            record = _failure_record(run, settings, status, reason, details, log_file)
+            record = _record(
+                run, settings, status, reason=reason, traceback=details, log_file=log_file
+            )
             with suppress(OSError):
-                store.write_failure(run.hash, record)
+                store.write_reason(run.hash, record)
             with suppress(OSError), open(log_file or os.devnull, "a", encoding="utf-8") as log:
                 log.write(f"{run}: {status}: {reason}\n{details}\n")
             if settings.is_raising:
                 error.add_note(details)
                 raise
-            return outcome(status, reason)
-        return outcome("ok")
+        return outcome_of(run, record, log_file=log_file)
 
 
-def run_title(run: RunConfig, data_source: dict[str, Any]) -> str:
-    """Name a run for a person, and say so when its data stand in for others.
-
-    Parameters
-    ----------
-    run : RunConfig
-        The run.
-    data_source : dict
-        Where its rows came from, as stored with the result.
-
-    Returns
-    -------
-    str
-    """
+def run_title(run: RunConfig, data_source: Mapping[str, Any]) -> str:
+    """Name a run for a person, and say so when its data stand in for others."""
     note = f" [{data_source['label']}]" if data_source["is_stand_in"] else ""
     return f"{run}{note}"
 
 
 def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
-    """Do a run here and now, and return its whole result as plain data.
+    """Do a run here and now, and return its whole result, or why its method skips it, as plain data.
 
-    Parameters
-    ----------
-    run : RunConfig
-        What to do.
-    settings : Settings
-        Says which packages methods may come from.
-    n_jobs : int
-        Threads the method may use.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    Exception
-        Whatever the data, the method or its contract raise.
+    Raises whatever the data, the method or its contract raise.
     """
     started = datetime.datetime.now(datetime.UTC)
     clock = time.perf_counter()
-    data = load_rows(json.dumps(run.dataset, sort_keys=True))
+    from lumberjack_bench.runs.holdout import n_training_rows
+
+    data = load_rows(run.dataset)
     build = functools.partial(
         build_method,
-        run.method,
+        asdict(run.method),
         schema=data.schema,
         epsilon=run.eps,
         delta=run.delta,
         n_jobs=n_jobs,
         allow_targets=settings.allow_targets,
     )
+    method = build()
+    if reason := reason_to_skip(method, n_training_rows(len(data.y))):
+        return _record(run, settings, "skipped", reason=reason)
     # The card is of the method as one would release it; the fixed noise seed is noted beside it.
-    card = build().privacy_card().to_dict()
+    card = method.privacy_card().to_dict()
     title = run_title(run, data.source)
     repetitions = []
     for repetition in range(run.n_repeats):
         with _strict_warnings():
             repetitions.append(_repeat(run, data, build, repetition))
-        log.info(
-            "%s: repetition %d of %d, accuracy %.4f",
-            title,
-            repetition + 1,
-            run.n_repeats,
-            repetitions[-1]["metrics"]["accuracy"],
-        )
+        accuracy = repetitions[-1]["metrics"]["accuracy"]
+        place = f"repetition {repetition + 1} of {run.n_repeats}"
+        log.info("%s: %s, accuracy %.4f", title, place, accuracy)
     log.info("%s: done", title)
+    return _record(
+        run,
+        settings,
+        "ok",
+        identity=run.identity,
+        repetitions=repetitions,
+        card=card,
+        notes=[NOISE_NOTE] if run.method.is_private else [],
+        data_source=data.source,
+        n_threads=n_jobs,
+        started=started.isoformat(timespec="milliseconds"),
+        seconds=round(time.perf_counter() - clock, 3),
+    )
+
+
+def _record(run: RunConfig, settings: Settings, status: str, **more: Any) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "status": "ok",
+        "status": status,
         "run_hash": run.hash,
-        "identity": run.identity,
         "run": run.to_dict(),
-        "repetitions": repetitions,
-        "card": card,
-        "notes": [NOISE_NOTE] if run.method["is_private"] else [],
-        "data_source": data.source,
         "versions": provenance.versions(),
         "commit": provenance.commit(),
         "machine": provenance.machine(),
-        "n_threads": n_jobs,
-        "started": started.isoformat(timespec="milliseconds"),
-        "seconds": round(time.perf_counter() - clock, 3),
         "sweep_id": settings.sweep_id,
+        **more,
     }
 
 
@@ -247,7 +234,7 @@ def _repeat(
         random_state=run.method_seed("structure", repetition),
         noise_seed=run.method_seed("noise", repetition),
     )
-    if run.method["is_tuned"]:
+    if run.method.is_tuned:
         tuner = build(
             random_state=run.method_seed("tuning", repetition),
             noise_seed=run.method_seed("tuning noise", repetition),
@@ -285,7 +272,7 @@ def _checked_report(
     run: RunConfig, report: Mapping[str, Any], metrics: Mapping[str, float]
 ) -> dict[str, float]:
     """Return what a method says of itself, which may not touch what the harness measured."""
-    where = f"method {run.method['name']}: fit_report"
+    where = f"method {run.method.name}: fit_report"
     for name, value in report.items():
         if name in metrics:
             raise MethodError(f"{where} may not give {name!r}, which the harness measures.")
@@ -294,22 +281,11 @@ def _checked_report(
     return {name: float(value) for name, value in report.items()}
 
 
-@functools.lru_cache(maxsize=1)
-def load_rows(dataset: str) -> LoadedRows:
-    """Load a data set, and keep the last one: jobs of a worker mostly share it.
-
-    Parameters
-    ----------
-    dataset : str
-        The ``dataset`` part of a run, as JSON.
-
-    Returns
-    -------
-    LoadedRows
-    """
+def load_rows(dataset: Mapping[str, Any]) -> LoadedRows:
+    """Load the data set that the ``dataset`` part of a run describes."""
     from lumberjack_bench import datasets
 
-    loaded = datasets.load(json.loads(dataset))
+    loaded = datasets.load(dataset)
     X, _ = loaded.encoded()
     source = {**asdict(loaded.source), "label": loaded.source.label}
     return LoadedRows(X, loaded.y.astype("int64"), loaded.schema.coded(), source)
@@ -320,12 +296,12 @@ def _check_predictions(
 ) -> None:
     if predicted.shape != (n_rows,) or predicted.dtype.kind not in "iu":
         raise MethodError(
-            f"method {run.method['name']}: predict must return {n_rows} whole numbers, got "
+            f"method {run.method.name}: predict must return {n_rows} whole numbers, got "
             f"{predicted.dtype} of shape {predicted.shape}."
         )
     if n_rows and not (predicted.min() >= 0 and predicted.max() < n_classes):
         raise MethodError(
-            f"method {run.method['name']}: predict must return codes 0 to {n_classes - 1}, got "
+            f"method {run.method.name}: predict must return codes 0 to {n_classes - 1}, got "
             f"{predicted.min()} to {predicted.max()}."
         )
 
@@ -343,30 +319,6 @@ def _strict_warnings() -> Iterator[None]:
         warnings.simplefilter("default")
         warnings.showwarning = show  # type: ignore[assignment]
         yield
-
-
-def _failure_record(
-    run: RunConfig, settings: Settings, status: str, reason: str, details: str, log_file: str
-) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "status": status,
-        "run_hash": run.hash,
-        "run": run.to_dict(),
-        "reason": reason,
-        "traceback": details,
-        "log_file": log_file,
-        "versions": provenance.versions(),
-        "commit": provenance.commit(),
-        "machine": provenance.machine(),
-        "sweep_id": settings.sweep_id,
-    }
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    name = type(error).__name__
-    return f"{name}: {lines[0]}" if lines else name
 
 
 def _plain(value: Any) -> Any:

@@ -33,6 +33,11 @@ class Split:
         return np.sort(np.concatenate([self.train, self.validation]))
 
 
+def n_training_rows(n_rows: int) -> int:
+    """Return how many of so many rows the final fit sees."""
+    return n_rows - round(SHARES[0] * n_rows)
+
+
 def stratified_split(y: NDArray[np.integer], seed: np.random.SeedSequence) -> Split:
     """Split rows at random, keeping the share of each class in each part.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,20 @@ FORMAT = 1
 """Raised when results of the same configuration stop being comparable with earlier ones."""
 
 HASH_LENGTH = 16
+
+
+# Hydra reads these annotations and makes objects of this class; it could not write to frozen ones.
+@dataclass
+class MethodConfig:
+    """A method and its hyper-parameters, as ``conf/method/<name>.yaml`` describes it."""
+
+    name: str
+    target: str
+    label: str
+    is_private: bool = True
+    mode: str | None = None
+    is_tuned: bool = False
+    params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,8 +45,8 @@ class RunConfig:
         ``name``, ``kind`` and the keys of that kind, as its loader takes them.
     dataset_identity : str
         What determines the rows (a checksum, a recipe), wherever they lie.
-    method : dict
-        ``name``, ``target``, ``label``, ``is_private``, ``mode``, ``is_tuned`` and ``params``.
+    method : MethodConfig
+        What to fit.
     eps, delta : float
         The privacy parameters; infinity and 0 for a method that is not private.
     seed : int
@@ -42,7 +57,7 @@ class RunConfig:
 
     dataset: dict[str, Any]
     dataset_identity: str
-    method: dict[str, Any]
+    method: MethodConfig
     eps: float
     delta: float
     seed: int
@@ -53,7 +68,7 @@ class RunConfig:
         """Canonical text of all that changes the run's numbers."""
         content = asdict(self)
         content["dataset"] = self.dataset["name"]
-        content["method"].pop("label", None)
+        del content["method"]["label"]
         content["format"] = FORMAT
         return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
@@ -66,49 +81,32 @@ class RunConfig:
         return hash(self.identity)
 
     def __str__(self) -> str:
-        privacy = f"eps={self.eps:g}" if self.method["is_private"] else "not private"
-        return f"{self.dataset['name']} {self.method['name']} {privacy}"
+        privacy = f"eps={self.eps:g}" if self.method.is_private else "not private"
+        return f"{self.dataset['name']} {self.method.name} {privacy}"
+
+    @property
+    def data_version(self) -> str:
+        """Name of the rows and the schema: eight digits, equal only for the same ones."""
+        return hashlib.sha256(self.dataset_identity.encode()).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain data, without the folder of this machine's data.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the run as plain data, without the folder of this machine's data."""
         content = asdict(self)
         content["dataset"].pop("data_dir", None)
         return content
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> RunConfig:
+        """Return the run that plain data describes; a TypeError or KeyError when it describes none."""
+        return cls(**{**content, "method": MethodConfig(**content["method"])})
+
     def split_seed(self, repetition: int) -> np.random.SeedSequence:
-        """Return the seed of the split of a repetition; the same for every method and eps.
-
-        Parameters
-        ----------
-        repetition : int
-            Counted from 0.
-
-        Returns
-        -------
-        SeedSequence
-        """
+        """Return the seed of the split of a repetition; the same for every method and eps."""
         return _seed("split", self.seed, self.dataset["name"], repetition)
 
     def method_seed(self, purpose: str, repetition: int) -> np.random.SeedSequence:
-        """Return a seed of the method in a repetition.
-
-        Parameters
-        ----------
-        purpose : {"structure", "noise", "tuning"}
-            What is drawn from it.
-        repetition : int
-            Counted from 0.
-
-        Returns
-        -------
-        SeedSequence
-        """
-        return _seed(purpose, self.seed, self.dataset["name"], self.method["name"], repetition)
+        """Return a seed of the method in a repetition, for structure, noise or tuning."""
+        return _seed(purpose, self.seed, self.dataset["name"], self.method.name, repetition)
 
 
 def _seed(*parts: str | int) -> np.random.SeedSequence:

@@ -48,15 +48,7 @@ class Stopped(BaseException):
 
 
 class CallFailed(RuntimeError):
-    """What a call raised in its process: type and first line.
-
-    Parameters
-    ----------
-    message : str
-        Type and first line.
-    details : str
-        The traceback of the process.
-    """
+    """What a call raised in its process: type and first line, and the traceback as its details."""
 
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -90,11 +82,6 @@ def call_alone(
         Seconds it may take.
     log_file : str
         Where the process keeps its log.
-
-    Returns
-    -------
-    object
-        What the function returned.
 
     Raises
     ------
@@ -133,6 +120,13 @@ def call_alone(
         held.close()
         answers.close()
         _calls.discard(process)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    name = type(error).__name__
+    return f"{name}: {lines[0]}" if lines else name
 
 
 def stop_calls() -> None:
@@ -185,9 +179,7 @@ def _answer(
         answer = (True, function(*arguments), "")
         sender.send(answer)
     except BaseException as error:
-        lines = str(error).strip().splitlines()
-        name = type(error).__name__
-        sender.send((False, f"{name}: {lines[0]}" if lines else name, traceback.format_exc()))
+        sender.send((False, first_line(error), traceback.format_exc()))
     sender.close()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,17 +25,7 @@ CONNECT_SECONDS = 10
 
 
 def concurrency(settings: Settings) -> tuple[int, int]:
-    """Return how many runs are done at a time, and how many threads each may use.
-
-    Parameters
-    ----------
-    settings : Settings
-        With the launcher and ``n_workers``.
-
-    Returns
-    -------
-    n_workers, n_threads : int
-    """
+    """Return how many runs are done at a time, and how many threads each may use."""
     launcher, cores = settings.launcher, available_cores()
     kind = _kind(launcher)
     if kind == "serial":
@@ -86,6 +77,8 @@ def _one_by_one(jobs: Sequence[Job], settings: Settings, n_workers: int) -> Iter
 def _on_cores(jobs: Sequence[Job], settings: Settings, n_workers: int) -> Iterator[Outcome]:
     from joblib import Parallel, delayed
 
+    # It warns of tasks that a stopped sweep leaves; the summary names them.
+    warnings.filterwarnings("ignore", category=UserWarning, module="joblib.parallel")
     # Threads are enough: each waits for the process of its run.
     parallel = Parallel(n_jobs=n_workers, prefer="threads", return_as="generator_unordered")
     yield from parallel(delayed(execute)(*job) for job in jobs)

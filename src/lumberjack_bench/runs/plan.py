@@ -32,20 +32,8 @@ class Plan:
     n_served: int = 0
 
     def pending(self, store: ResultStore, since: str = "") -> tuple[RunConfig, ...]:
-        """Return the runs that have no result yet.
-
-        Parameters
-        ----------
-        store : ResultStore
-            Where results are.
-        since : str
-            The sweep that a result must come from, where finished runs are to be done again.
-
-        Returns
-        -------
-        tuple of RunConfig
-        """
-        return tuple(run for run in self.runs if store.finished(run.hash, since) is None)
+        """Return the runs that are to be done; see :meth:`ResultStore.settled` for `since`."""
+        return tuple(run for run in self.runs if store.settled(run.hash, since) is None)
 
 
 def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tuple[Plan, Settings]:
@@ -69,10 +57,8 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
 
     Raises
     ------
-    ConfigError
-        When a combination is out of range.
-    hydra.errors.HydraException
-        When a combination cannot be composed.
+    ConfigError, hydra.errors.HydraException
+        When a combination is out of range or cannot be composed.
     """
     combinations = composer.combinations(words, is_sweep=is_sweep)
     settings = read_settings(composer.config(combinations[0]))
@@ -87,7 +73,7 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
             if not (is_sweep and paths):
                 raise
             raise ConfigError(f"{error} {several_values(paths[0])}") from error
-        name, target = run.method["name"], run.method["target"]
+        name, target = run.method.name, run.method.target
         check_target(target, settings.allow_targets)
         if targets.setdefault(name, target) != target:
             raise ConfigError(
@@ -97,64 +83,61 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
     return Plan(tuple(runs.values()), len(combinations) - len(runs)), settings
 
 
-def seconds_left(
-    pending: Sequence[RunConfig],
-    history: Iterable[dict[str, Any]],
-    n_workers: int,
-    *,
-    is_rough: bool = False,
-) -> float | None:
-    """Estimate how long runs will take, from results of runs like them.
+class Durations:
+    """How long runs took, to estimate how long others will.
 
     A run is taken to last as long as finished ones of its method on its data set did on average,
     else as those of its method.
 
     Parameters
     ----------
-    pending : sequence of RunConfig
-        What is left.
-    history : iterable of dict
-        Finished results.
-    n_workers : int
-        Runs at a time.
-    is_rough : bool
-        Whether a run of a method never seen may be taken to last as long as any other.
-
-    Returns
-    -------
-    float or None
-        None when there is nothing to go by.
+    results : iterable of dict
+        Finished results; only their durations are kept.
     """
-    sums: dict[tuple[str, ...], tuple[float, int]] = {}
-    for result in history:
-        run = result["run"]
-        per_repeat = result["seconds"] / run["n_repeats"]
-        for key in _likeness(run["dataset"]["name"], run["method"]["name"]):
-            total, count = sums.get(key, (0.0, 0))
-            sums[key] = (total + per_repeat, count + 1)
-    left, longest = 0.0, 0.0
-    for run in pending:
-        keys = _likeness(run.dataset["name"], run.method["name"])
-        total, count = next((sums[k] for k in keys if k in sums and (k or is_rough)), (0.0, 0))
-        if not count:
-            return None
-        seconds = total / count * run.n_repeats
-        left, longest = left + seconds, max(longest, seconds)
-    return max(left / n_workers, longest)
+
+    def __init__(self, results: Iterable[dict[str, Any]] = ()) -> None:
+        self._sums: dict[tuple[str, ...], tuple[float, int]] = {}
+        for result in results:
+            self.add(RunConfig.from_dict(result["run"]), result["seconds"])
+
+    def add(self, run: RunConfig, seconds: float) -> None:
+        """Note how long a run took."""
+        for likeness in _likenesses(run):
+            total, count = self._sums.get(likeness, (0.0, 0))
+            self._sums[likeness] = (total + seconds, count + run.n_repeats)
+
+    def seconds_left(
+        self, pending: Iterable[RunConfig], n_workers: int, *, is_rough: bool = False
+    ) -> float | None:
+        """Estimate how long runs will take.
+
+        Parameters
+        ----------
+        pending : iterable of RunConfig
+            What is left.
+        n_workers : int
+            Runs at a time.
+        is_rough : bool
+            Whether a run of a method never seen may be taken to last as long as any other.
+
+        Returns
+        -------
+        float or None
+            None when there is nothing to go by.
+        """
+        left, longest = 0.0, 0.0
+        for run in pending:
+            known = [key for key in _likenesses(run) if key in self._sums and (key or is_rough)]
+            if not known:
+                return None
+            total, count = self._sums[known[0]]
+            seconds = total / count * run.n_repeats
+            left, longest = left + seconds, max(longest, seconds)
+        return max(left / n_workers, longest)
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration as a person would say it.
-
-    Parameters
-    ----------
-    seconds : float
-        Not negative.
-
-    Returns
-    -------
-    str
-    """
+    """Return a duration as a person would say it."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(math.ceil(seconds), 60)
@@ -164,5 +147,5 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def _likeness(dataset: str, method: str) -> tuple[tuple[str, ...], ...]:
-    return (dataset, method), (method,), ()
+def _likenesses(run: RunConfig) -> tuple[tuple[str, ...], ...]:
+    return (run.dataset["name"], run.method.name), (run.method.name,), ()

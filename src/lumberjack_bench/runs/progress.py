@@ -14,13 +14,13 @@ from typing import Any
 from lumberjack_bench.config import Settings
 from lumberjack_bench.runs.execute import Outcome, run_title
 from lumberjack_bench.runs.identity import RunConfig
-from lumberjack_bench.runs.plan import Plan, format_seconds, seconds_left
+from lumberjack_bench.runs.plan import Durations, Plan, format_seconds
 from lumberjack_bench.runs.store import ResultStore
 
 MOST_ALIKE = 5
-"""How many runs that failed for the same reason are named."""
+"""How many runs that have no result for the same reason are named."""
 
-STATUSES = ("ok", "skipped", "failed", "timed out", "lost", "not started")
+STATUSES = ("ok", "done before", "skipped", "failed", "timed out", "lost", "not started")
 
 
 def say(line: str) -> None:
@@ -57,23 +57,22 @@ class Reporter:
     def __init__(
         self, plan: Plan, pending: Sequence[RunConfig], store: ResultStore, n_workers: int
     ) -> None:
-        self._store = store
-        self._n_all, self._n_served = len(plan.runs), plan.n_served
+        self._plan, self._store, self._n_workers = plan, store, n_workers
         self._left = {run.hash: run for run in pending}
-        # Of each result only what durations are estimated from, so that a long sweep stays small.
-        self._history = [_duration(result) for result in store.results()] if pending else []
-        self._n_workers = n_workers
+        self._durations = Durations(store.results() if pending else ())
 
     def announce(self, sweep_dir: Path) -> None:
         """Say what is planned, and how long it may take."""
         for problem in self._store.problems():
             say(f"warning: {problem}")
-        n_all, n_left = self._n_all, len(self._left)
-        served = f" ({self._n_served} more combinations are the same)" if self._n_served else ""
-        done = "none done yet" if n_left == n_all else f"{n_all - n_left} done"
-        say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {done}.")
+        n_all, n_left, n_served = len(self._plan.runs), len(self._left), self._plan.n_served
+        n_missing = len(self._plan.pending(self._store))
+        served = f" ({n_served} more combinations are the same)" if n_served else ""
+        before = "none done yet" if n_missing == n_all else f"{n_all - n_missing} done before"
+        again = f", {n_left - n_missing} to be done again" if n_left > n_missing else ""
+        say(f"Plan: {n_all} run{'s' * (n_all != 1)}{served}, {before}{again}.")
         if n_left:
-            left = seconds_left(list(self._left.values()), self._history, self._n_workers)
+            left = self._durations.seconds_left(self._left.values(), self._n_workers)
             guess = f", about {format_seconds(left)}" if left else ""
             say(
                 f"Doing {n_left} with {self._n_workers} at a time{guess}. Logs: {relative(sweep_dir)}"
@@ -83,35 +82,25 @@ class Reporter:
         """Say how a run ended."""
         run = self._left.pop(outcome.run_hash)
         line = f"{run}: {outcome.status.upper()}: {outcome.reason}"
-        if outcome.is_good and result is not None:
-            self._history.append(_duration(result))
+        if outcome.status in ("ok", "done before") and result is not None:
+            self._durations.add(run, result["seconds"])
             accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
             title = run_title(run, result["data_source"])
-            by = " by another command" if outcome.status == "skipped" else ""
+            by = " by another command" if outcome.status == "done before" else ""
             line = f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}{by}"
-        left = seconds_left(
-            list(self._left.values()), self._history, self._n_workers, is_rough=True
-        )
-        rest = f"; about {format_seconds(left)} left" if left and self._left else ""
-        n_done = self._n_all - len(self._left)
-        say(f"[{n_done:>{len(str(self._n_all))}}/{self._n_all}] {line}{rest}")
-
-
-def _duration(result: dict[str, Any]) -> dict[str, Any]:
-    run = result["run"]
-    names = {part: {"name": run[part]["name"]} for part in ("dataset", "method")}
-    return {"run": {**names, "n_repeats": run["n_repeats"]}, "seconds": result["seconds"]}
+        left = self._durations.seconds_left(self._left.values(), self._n_workers, is_rough=True)
+        rest = f"; about {format_seconds(left)} left" if left else ""
+        n_all = len(self._plan.runs)
+        say(f"[{n_all - len(self._left):>{len(str(n_all))}}/{n_all}] {line}{rest}")
 
 
 def summarise(outcomes: Sequence[Outcome], tracking_problem: str, settings: Settings) -> None:
     """Say how all runs ended, and what to do about those that have no result."""
     counts = Counter(outcome.status for outcome in outcomes)
-    names = {"skipped": "done before"}
-    shown = [f"{counts[s]} {names.get(s, s)}" for s in STATUSES if counts[s]]
-    say(f"\nRuns: {', '.join(shown)}.")
+    say(f"\nRuns: {', '.join(f'{counts[s]} {s}' for s in STATUSES if counts[s])}.")
     alike: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        if not outcome.is_good and outcome.status != "not started":
+        if outcome.reason:
             alike.setdefault(outcome.reason, []).append(outcome)
     for reason, group in alike.items():
         for outcome in group[:MOST_ALIKE]:
@@ -139,27 +128,19 @@ def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
         Where results are.
     n_workers : int
         Runs at a time.
-
-    Returns
-    -------
-    str
     """
     store = ResultStore(settings.results_dir)
     pending = {run.hash: run for run in plan.pending(store)}
     lines, counts = [], Counter[str]()
     for run in plan.runs:
-        reason = ""
-        if run.hash not in pending:
-            status = "done"
-        elif store.is_locked(run.hash):
-            status = "running"
-        elif (failure := store.read_failure(run.hash)) is not None:
-            status, reason = failure["status"], f": {failure['reason']}"
-        else:
-            status = "missing"
+        record = store.settled(run.hash) or store.reason(run.hash) or {"status": "missing"}
+        if run.hash in pending and store.is_locked(run.hash):
+            record = {"status": "running"}
+        status = "done" if record["status"] == "ok" else record["status"]
+        reason = f": {record['reason']}" if "reason" in record else ""
         counts[status] += 1
         lines.append(f"{run.hash}  {status:<9}  {run}{reason}")
-    left = seconds_left(list(pending.values()), store.results(), n_workers)
+    left = Durations(store.results()).seconds_left(pending.values(), n_workers)
     total = ", ".join(f"{n} {status}" for status, n in counts.items())
     time_left = (
         "nothing left to do"

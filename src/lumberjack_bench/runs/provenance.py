@@ -14,12 +14,7 @@ LIBRARIES = ("lumberjack-dp", "numpy", "scipy", "scikit-learn", "numba", "pandas
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that numbers depend on.
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Return the versions of Python and of the libraries that numbers depend on."""
     found = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -31,13 +26,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str:
-    """Return the commit of the source tree, with ``-dirty`` when files differ from it.
-
-    Returns
-    -------
-    str
-        ``"unknown"`` outside a git tree or without git.
-    """
+    """Return the commit of the source tree, with ``-dirty`` when files differ; "unknown" without git."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return "unknown"
@@ -51,22 +40,12 @@ def commit() -> str:
 
 @functools.cache
 def machine() -> str:
-    """Return what kind of machine this is (not its name).
-
-    Returns
-    -------
-    str
-    """
+    """Return what kind of machine this is (not its name)."""
     return f"{platform.system()} {platform.machine()}, {available_cores()} cores, {_processor()}"
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use.
-
-    Returns
-    -------
-    int
-    """
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -18,19 +18,9 @@ _NEEDED = (
 
 
 def problem_of(content: Any, name: str) -> str:
-    """Say why a file is no result of a run.
+    """Say why what a file holds (None when it is no JSON) is not the result of the run in its name.
 
-    Parameters
-    ----------
-    content : object
-        What the file holds; None when it is no JSON.
-    name : str
-        The hash in the file's name.
-
-    Returns
-    -------
-    str
-        Empty for a whole result.
+    Empty for a whole result.
     """
     if not isinstance(content, Mapping):
         return "is no whole JSON object"
@@ -40,7 +30,7 @@ def problem_of(content: Any, name: str) -> str:
     if missing:
         return f"lacks {', '.join(missing)}"
     try:
-        own = RunConfig(**content["run"]).hash
+        own = RunConfig.from_dict(content["run"]).hash
     except (KeyError, TypeError):
         return "names no run of this version"
     if own != name:
@@ -53,26 +43,12 @@ def problem_of(content: Any, name: str) -> str:
         if not isinstance(metrics, Mapping) or not {*RANGES} <= {*metrics}:
             return "has a repetition without metrics"
         for metric, value in metrics.items():
-            if problem := problem_of_metric(metric, value):
+            if problem := _problem_of_metric(metric, value):
                 return problem
     return ""
 
 
-def problem_of_metric(metric: str, value: Any) -> str:
-    """Say why a number cannot be a value of a metric.
-
-    Parameters
-    ----------
-    metric : str
-        Its name.
-    value : object
-        Its value.
-
-    Returns
-    -------
-    str
-        Empty for a good one.
-    """
+def _problem_of_metric(metric: str, value: Any) -> str:
     least, largest = RANGES.get(metric, (-math.inf, math.inf))
     if not isinstance(value, numbers.Real) or not math.isfinite(value):
         return f"has {metric}={value!r}, which is no finite number"

@@ -1,21 +1,22 @@
 """Result files, the truth of the benchmark: one per finished run, written whole or not at all.
 
-A results folder holds ``runs/<hash>.json`` (finished), ``failures/<hash>.json`` (the last attempt
-failed; never taken for a result), ``locks/`` (who is at work now) and ``logs/<sweep>/``. Several
-processes may use one folder at the same time.
+A results folder holds ``runs/<hash>.json`` (finished), ``reasons/<hash>.json`` (why a run has no
+result: its last attempt failed, or its method skips it), ``locks/`` (who is at work now) and
+``logs/<sweep>/``. Several processes may use one folder at the same time.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+import filelock
+
+from lumberjack_bench.files import locked, write_atomically
 from lumberjack_bench.runs.records import problem_of
 
 PROBE_BYTES = 1 << 16
@@ -38,29 +39,28 @@ class ResultStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._runs = folder / "runs"
-        self._failures = folder / "failures"
+        self._reasons = folder / "reasons"
         self._locks = folder / "locks"
         self._versions = folder / "versions.json"
 
     def prepare(self) -> None:
-        """Make the folder, and check that a result would fit into it.
+        """Make the folder, check that a result would fit into it, and remove what is half-written.
 
         Raises
         ------
         StoreError
             When the folder cannot be made or written.
         """
+        probe = self._runs / ".probe"
         try:
-            for folder in (self._runs, self._failures, self._locks):
-                folder.mkdir(parents=True, exist_ok=True)
-            probe = self._runs / f".probe.{os.getpid()}.tmp"
-            try:
-                with probe.open("wb") as file:
-                    file.write(bytes(PROBE_BYTES))
-                    os.fsync(file.fileno())
-            finally:
-                probe.unlink(missing_ok=True)
-            self._sweep_up()
+            with self.lock("prepare"):
+                for folder in (self._runs, self._reasons):
+                    folder.mkdir(exist_ok=True)
+                    for path in folder.glob(".*.tmp"):
+                        if not self.is_locked(path.name.split(".")[1]):
+                            path.unlink(missing_ok=True)
+                write_atomically(probe, bytes(PROBE_BYTES))
+                probe.unlink()
         except OSError as error:
             raise StoreError(
                 f"cannot write to the results folder {str(self.folder)!r}: {error.strerror or error}. "
@@ -68,51 +68,41 @@ class ResultStore:
             ) from error
 
     def identifier(self) -> str:
-        """Return a name of this folder that no other has, made on first use.
-
-        Returns
-        -------
-        str
-        """
+        """Return a name of this folder that no other has, made on first use."""
         path = self.folder / "store_id"
-        if not path.exists():
-            with self.lock("store_id"):
-                if not path.exists():
-                    _write_whole(path, uuid.uuid4().hex)
+        with self.lock("store_id"):
+            if not path.exists():
+                write_atomically(path, uuid.uuid4().hex)
         return path.read_text().strip()
 
-    def read(self, run_hash: str) -> dict[str, Any] | None:
-        """Return the result of a run, or None when it is not finished.
+    def finished(self, run_hash: str) -> dict[str, Any] | None:
+        """Return the result of a run, or None when there is none that counts."""
+        result = _read_json(self._runs / f"{run_hash}.json")
+        return None if result is None or problem_of(result, run_hash) else result
 
-        Parameters
-        ----------
-        run_hash : str
-            Hash of the run.
-
-        Returns
-        -------
-        dict or None
-        """
-        return _read_json(self._runs / f"{run_hash}.json")
-
-    def finished(self, run_hash: str, since: str = "") -> dict[str, Any] | None:
-        """Return the result of a run if it counts as done; nothing else decides that.
+    def settled(self, run_hash: str, since: str = "") -> dict[str, Any] | None:
+        """Return the record of a run that needs not be done; nothing else decides that.
 
         Parameters
         ----------
         run_hash : str
             Hash of the run.
         since : str
-            The sweep that the result must come from, where finished runs are to be done again.
+            The sweep that the record must come from, where finished runs are to be done again.
 
         Returns
         -------
         dict or None
+            Its result (status "ok"), or why its method skips it (status "skipped").
         """
-        result = self.read(run_hash)
-        if result is None or problem_of(result, run_hash):
-            return None
-        return result if not since or result["sweep_id"] == since else None
+        for record in (self.finished(run_hash), self.reason(run_hash)):
+            if (
+                record is not None
+                and record["status"] in ("ok", "skipped")
+                and since in ("", record["sweep_id"])
+            ):
+                return record
+        return None
 
     def problems(self) -> list[str]:
         """Return a line for each file among the results that does not count."""
@@ -122,197 +112,69 @@ class ResultStore:
             if (problem := problem_of(_read_json(path), path.stem))
         ]
 
-    def read_failure(self, run_hash: str) -> dict[str, Any] | None:
-        """Return the record of the last attempt, or None when it did not fail.
-
-        Parameters
-        ----------
-        run_hash : str
-            Hash of the run.
-
-        Returns
-        -------
-        dict or None
-        """
-        return _read_json(self._failures / f"{run_hash}.json")
+    def reason(self, run_hash: str) -> dict[str, Any] | None:
+        """Return the record of why a run has no result, or None when nothing is known."""
+        record = _read_json(self._reasons / f"{run_hash}.json")
+        return record if record is not None and record.get("run_hash") == run_hash else None
 
     def note_asked(self, versions: Mapping[str, str]) -> None:
-        """Note which version of each data set a command asks for.
-
-        Parameters
-        ----------
-        versions : mapping of str to str
-            Version by name of the data set.
-        """
-        known = self.asked()
-        if all(known.get(name, [])[-1:] == [version] for name, version in versions.items()):
-            return
+        """Note which version of each data set, by name, a command asks for."""
         with self.lock("versions"):
             known = self.asked()
             for name, version in versions.items():
                 earlier = [other for other in known.get(name, []) if other != version]
                 known[name] = [*earlier, version]
-            _write_whole(self._versions, json.dumps(known, indent=1))
+            write_atomically(self._versions, json.dumps(known, indent=1))
 
     def asked(self) -> dict[str, list[str]]:
         """Return the versions of each data set that commands asked for, the last one last."""
         return _read_json(self._versions) or {}
 
-    def write(self, run_hash: str, result: dict[str, Any]) -> None:
-        """Store the result of a run, in one step and for good.
+    def write(self, run_hash: str, result: Mapping[str, Any]) -> None:
+        """Store the result of a run, in one step and for good."""
+        write_atomically(self._runs / f"{run_hash}.json", json.dumps(result, indent=1))
+        self.clear_reason(run_hash)
 
-        Parameters
-        ----------
-        run_hash : str
-            Hash of the run.
-        result : dict
-            Plain data.
-        """
-        _write_whole(self._runs / f"{run_hash}.json", json.dumps(result, indent=1))
-        self.clear_failure(run_hash)
+    def write_reason(self, run_hash: str, record: Mapping[str, Any]) -> None:
+        """Store why a run has no result."""
+        write_atomically(self._reasons / f"{run_hash}.json", json.dumps(record, indent=1))
 
-    def write_failure(self, run_hash: str, record: dict[str, Any]) -> None:
-        """Store why a run failed.
-
-        Parameters
-        ----------
-        run_hash : str
-            Hash of the run.
-        record : dict
-            Plain data.
-        """
-        _write_whole(self._failures / f"{run_hash}.json", json.dumps(record, indent=1))
-
-    def clear_failure(self, run_hash: str) -> None:
-        """Forget that a run failed.
-
-        Parameters
-        ----------
-        run_hash : str
-            Hash of the run.
-        """
-        (self._failures / f"{run_hash}.json").unlink(missing_ok=True)
+    def clear_reason(self, run_hash: str) -> None:
+        """Forget why a run had no result."""
+        (self._reasons / f"{run_hash}.json").unlink(missing_ok=True)
 
     def results(self) -> Iterator[dict[str, Any]]:
-        """Yield every finished result, in the order of the hashes.
-
-        Yields
-        ------
-        dict
-        """
-        for path, result in _read_folder(self._runs):
-            if not problem_of(result, path.stem):
+        """Yield every finished result, in the order of the hashes."""
+        for path in sorted(self._runs.glob("*.json")):
+            if (result := self.finished(path.stem)) is not None:
                 yield result
 
-    def failures(self) -> Iterator[dict[str, Any]]:
-        """Yield the record of every run whose last attempt failed.
-
-        Yields
-        ------
-        dict
-        """
-        for path, record in _read_folder(self._failures):
-            if record.get("run_hash") == path.stem:
+    def reasons(self) -> Iterator[dict[str, Any]]:
+        """Yield why runs have no result, in the order of the hashes."""
+        for path in sorted(self._reasons.glob("*.json")):
+            if (record := self.reason(path.stem)) is not None:
                 yield record
 
-    @contextmanager
-    def lock(self, name: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """Hold the lock of a run; wait while another process holds it.
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """Hold a lock, as of a run by its hash; wait while another process holds it.
 
         The operating system frees the lock of a process that is killed.
-
-        Parameters
-        ----------
-        name : str
-            Hash of the run.
-        on_wait : callable or None
-            Called once when the lock is taken.
         """
-        path = self._locks / f"{name}.lock"
-        handle = _acquire(path, on_wait)
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                path.unlink()
-            handle.close()
+        return locked(self._locks / f"{name}.lock")
 
     def is_locked(self, name: str) -> bool:
-        """Return whether some process holds the lock of a run.
-
-        Parameters
-        ----------
-        name : str
-            Hash of the run.
-
-        Returns
-        -------
-        bool
-        """
-        try:
-            handle = (self._locks / f"{name}.lock").open("r")
-        except FileNotFoundError:
+        """Return whether somebody holds a lock now."""
+        path = self._locks / f"{name}.lock"
+        if not path.exists():
             return False
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            return False
-
-    def _sweep_up(self) -> None:
-        """Remove what killed processes left half-written."""
-        for folder in (self._runs, self._failures):
-            for path in folder.glob(".*.tmp"):
-                if not self.is_locked(path.name.split(".")[1]):
-                    path.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new text, never a part.
-
-    Parameters
-    ----------
-    path : Path
-        Place of the file; its folder exists.
-    text : str
-        All of it.
-    """
-    _write_whole(path, text)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _acquire(path: Path, on_wait: Callable[[], None] | None) -> TextIO:
-    while True:
-        handle = path.open("a")
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if on_wait is not None:
-                    on_wait()
-                    on_wait = None
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            # The last holder removes the file, so what was waited for may be a file without a name.
-            with suppress(FileNotFoundError):
-                if os.fstat(handle.fileno()).st_ino == path.stat().st_ino:
-                    return handle
-        except BaseException:
-            handle.close()
-            raise
-        handle.close()
+            with filelock.FileLock(path).acquire(timeout=0):
+                return False
+        except filelock.Timeout:
+            return True
+        except OSError:
+            # A folder that one may only look at.
+            return False
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -321,10 +183,3 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _read_folder(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for path in sorted(folder.glob("*.json")):
-        content = _read_json(path)
-        if content is not None:
-            yield path, content

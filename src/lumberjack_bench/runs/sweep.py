@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from lumberjack_bench import figures
 from lumberjack_bench.config import ConfigError, Settings, dataset_identity
-from lumberjack_bench.results import accuracy_table, data_version, write_table
+from lumberjack_bench.results import accuracy_table, write_table
 from lumberjack_bench.runs import progress
-from lumberjack_bench.runs.execute import Outcome, load_rows
+from lumberjack_bench.runs.execute import Outcome, load_rows, outcome_of
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.isolation import stop_calls
 from lumberjack_bench.runs.launch import Job, concurrency, launch
@@ -48,7 +47,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     Returns
     -------
     int
-        The exit code: 0 when every run has a result and is shown.
+        The exit code: 0 when nothing is left to do and every result is shown.
 
     Raises
     ------
@@ -58,10 +57,13 @@ def sweep(plan: Plan, settings: Settings) -> int:
         The first failure of a run, if runs were asked to raise, and whatever stopped the command; what
         was done is kept and said before.
     """
+    if settings.figure not in (None, *figures.FIGURES):
+        listed = ", ".join(figures.FIGURES)
+        raise ConfigError(f"there is no figure {settings.figure!r}; there are {listed}.")
     store, view = ResultStore(settings.results_dir), make_view(settings)
     n_workers, n_threads = concurrency(settings)
     store.prepare()
-    store.note_asked({run.dataset["name"]: data_version(run.to_dict()) for run in plan.runs})
+    store.note_asked({run.dataset["name"]: run.data_version for run in plan.runs})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
         reporter = progress.Reporter(plan, pending, store, n_workers)
@@ -85,7 +87,10 @@ def sweep(plan: Plan, settings: Settings) -> int:
         except BaseException as error:
             stop_calls()
             ended_by = error
-        ended = [_end_of(run, outcomes, jobs, store, settings) for run in plan.runs]
+        ended = [
+            outcomes[run.hash] if run.hash in outcomes else _end_of(run, run.hash in jobs, settings)
+            for run in plan.runs
+        ]
         results = _results(plan, store)
         is_good = all(outcome.is_good for outcome in ended)
         ending = "KILLED" if ended_by else "FINISHED" if is_good else "FAILED"
@@ -95,7 +100,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
         if results:
             say("\n" + accuracy_table(results))
         say(f"\nTable of all runs: {relative(write_table(store))}")
-        is_drawn = _draw(settings, store) if is_good and settings.figure else True
+        is_drawn = _draw(settings.figure, store) if is_good and settings.figure else True
     if ended_by is not None:
         raise ended_by
     return 0 if is_good and is_drawn and not problem else 1
@@ -114,24 +119,14 @@ def _ends_of(jobs: Mapping[str, Job], settings: Settings, n_workers: int) -> Ite
         yield from launch([job], settings, 1)
 
 
-def _end_of(
-    run: RunConfig,
-    outcomes: Mapping[str, Outcome],
-    jobs: Mapping[str, Job],
-    store: ResultStore,
-    settings: Settings,
-) -> Outcome:
-    if run.hash in outcomes:
-        return outcomes[run.hash]
-    if run.hash not in jobs:
-        return Outcome(run.hash, str(run), "skipped")
-    if store.finished(run.hash, settings.since) is not None:
-        return Outcome(run.hash, str(run), "ok")
-    failure = store.read_failure(run.hash)
-    if failure is not None and failure["sweep_id"] == settings.sweep_id:
-        reason, log_file = failure["reason"], failure["log_file"]
-        return Outcome(run.hash, str(run), failure["status"], reason, log_file)
-    return Outcome(run.hash, str(run), "not started")
+def _end_of(run: RunConfig, was_pending: bool, settings: Settings) -> Outcome:
+    """Return how a run ended of which the launcher did not tell: done before, or stopped midway."""
+    store = ResultStore(settings.results_dir)
+    record = store.settled(run.hash, settings.since) or store.reason(run.hash)
+    if record is None or (was_pending and record["sweep_id"] != settings.sweep_id):
+        return Outcome(run.hash, str(run), "not started")
+    log_file = record.get("log_file", "")
+    return outcome_of(run, record, is_earlier=not was_pending, log_file=log_file)
 
 
 def _results(plan: Plan, store: ResultStore) -> list[dict[str, Any]]:
@@ -140,7 +135,7 @@ def _results(plan: Plan, store: ResultStore) -> list[dict[str, Any]]:
 
 def _description(pending: tuple[RunConfig, ...]) -> str:
     datasets = ", ".join(dict.fromkeys(run.dataset["name"] for run in pending))
-    methods = ", ".join(dict.fromkeys(run.method["name"] for run in pending))
+    methods = ", ".join(dict.fromkeys(run.method.name for run in pending))
     return f"{len(pending)} runs: {methods} on {datasets}"
 
 
@@ -149,30 +144,28 @@ def _load_data(pending: tuple[RunConfig, ...]) -> None:
 
     When some can be had, their runs go on and the others fail one by one.
     """
-    configs = {json.dumps(run.dataset, sort_keys=True) for run in pending}
+    datasets = {run.dataset_identity: run.dataset for run in pending}
     problems = []
-    for config in sorted(configs):
+    for dataset in datasets.values():
         try:
-            load_rows(config)
+            load_rows(dataset)
         except Exception as error:
             problems.append(str(error) or type(error).__name__)
-    load_rows.cache_clear()
-    if problems and len(problems) == len(configs):
+    if problems and len(problems) == len(datasets):
         raise ConfigError("\n".join(problems))
     for problem in problems:
         say(f"warning: {problem}")
 
 
-def _draw(settings: Settings, store: ResultStore) -> bool:
+def _draw(figure: str, store: ResultStore) -> bool:
     """Draw what the experiment is for, from the table; return whether that worked."""
     try:
-        figures = importlib.import_module("lumberjack_bench.figures")
-        for path in figures.draw(settings.figure, store.folder):
+        for path in figures.draw(figure, store.folder):
             say(f"Drawn: {relative(path)}")
     except Exception as error:
         say(
-            f"warning: {settings.figure} was not drawn: {type(error).__name__}: {error}. The results are "
-            f"safe; try python scripts/make_figures.py {settings.figure}"
+            f"warning: {figure} was not drawn: {type(error).__name__}: {error}. The results are "
+            f"safe; try python scripts/make_figures.py {figure}"
         )
         return False
     return True
@@ -202,19 +195,18 @@ def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
     """
     store = ResultStore(settings.results_dir)
     known = {run.hash: run for run in plan.runs}
-    for record in (*store.results(), *store.failures()):
-        known.setdefault(record["run_hash"], RunConfig(**record["run"]))
-    found = [run for name, run in known.items() if name.startswith(run_hash)]
+    for record in (*store.results(), *store.reasons()):
+        known.setdefault(record["run_hash"], RunConfig.from_dict(record["run"]))
+    found = [name for name in known if name.startswith(run_hash)]
     if len(found) != 1:
         raise ConfigError(
             f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status and "
             f"{settings.results_dir / 'results.csv'} list the hashes."
         )
-    run = found[0]
-    now = RunConfig(**{**run.to_dict(), "dataset_identity": dataset_identity(run.dataset)})
-    if not now.hash.startswith(run_hash):
+    run = known[found[0]]
+    if replace(run, dataset_identity=dataset_identity(run.dataset)).hash != found[0]:
         raise ConfigError(
-            f"the data of run {run.hash} ({run}) changed since, or the format of results did; it "
+            f"the data of run {found[0]} ({run}) changed since, or the format of results did; it "
             "cannot be done again as it was. Run it anew with its settings."
         )
     return sweep(Plan((run,)), replace(settings, is_forced=True, launcher={"kind": "serial"}))

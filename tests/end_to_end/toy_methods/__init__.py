@@ -31,7 +31,7 @@ class Toy(MajorityClassifier):
     def privacy_card(self) -> PrivacyCard:
         claimed = Guarantee(self.epsilon, self.delta)
         concerns = () if self.noise_seed is None else ("fixed noise seed",)
-        return PrivacyCard("Toy", self.mode, claimed, "nowhere", "holds", concerns)
+        return PrivacyCard("Toy", "paper", claimed, "nowhere", "holds", concerns)
 
 
 class Slow(Toy):
@@ -103,6 +103,11 @@ class Odd(Toy):
 class Vague(Toy):
     def fit_report(self) -> dict[str, float]:
         return {"depth": float("nan")}
+
+
+class Skipping(Toy):
+    def skip(self, n_rows: int) -> str | None:
+        return None if self.epsilon >= 1 else f"{n_rows} rows need eps of at least 1"
 
 
 class Exiting(Toy):

@@ -1,0 +1,33 @@
+"""How a value is spelled so that Hydra's grammar gives it back. Without Hydra, so that figures may use it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_PLAIN = re.compile(r"[\w./:@%+*?|-]+( [\w./:@%+*?|-]+)*", re.ASCII)
+
+
+def quoted(text: str) -> str:
+    """Put a text in double quotes; backslashes are doubled in front of a quote only, as Hydra has it."""
+    inner = re.sub(r'(\\*)("|\Z)', lambda m: 2 * m[1] + m[2].replace('"', r"\""), text)
+    return f'"{inner}"'
+
+
+def spelled(value: Any) -> str:
+    """Spell a text, number, truth value, None, list or mapping; texts are quoted where they need it."""
+    if isinstance(value, str):
+        return value if _is_read_as_text(value) else quoted(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(spelled, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{spelled(item)}' for key, item in value.items())}}}"
+    return "null" if value is None else repr(value).lower()
+
+
+def _is_read_as_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return bool(_PLAIN.fullmatch(text)) and text.lower() not in ("null", "true", "false")
+    return False
