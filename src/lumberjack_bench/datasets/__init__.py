@@ -103,17 +103,21 @@ def name_of(config: Mapping[str, Any]) -> str:
 
 def _n_rows(config: Mapping[str, Any]) -> int | None:
     n_rows = config.get("n_rows")
-    if n_rows is not None and (isinstance(n_rows, bool) or not isinstance(n_rows, int)):
-        raise DatasetError(f"dataset: n_rows must be a whole number or null, got {n_rows!r}.")
+    if n_rows is None:
+        return None
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+        raise DatasetError(
+            f"dataset: n_rows must be a positive whole number or null, got {n_rows!r}."
+        )
     return n_rows
 
 
 def _part(dataset: Dataset, n_rows: int) -> Dataset:
     """Keep some rows by a public rule; what did not fit the schema is still counted in all rows."""
-    if not 1 <= n_rows <= dataset.n_rows:
+    if n_rows > dataset.n_rows:
         raise DatasetError(
-            f"{dataset.name}: n_rows must lie between 1 and {dataset.n_rows:,}, the rows there are; "
-            f"got {n_rows:,}."
+            f"{dataset.name}: n_rows must be at most {dataset.n_rows:,}, the rows there are; got "
+            f"{n_rows:,}."
         )
     kept = np.random.default_rng(_PART_SEED).permutation(dataset.n_rows)[:n_rows]
     note = (

@@ -76,7 +76,7 @@ def _fetch(names: Sequence[str], folder: Path) -> None:
 def _known(config: Mapping[str, Any]) -> str:
     name = str(config["name"])
     if name not in FOLDERS:
-        near = difflib.get_close_matches(name, FOLDERS, n=5, cutoff=0.5) or ["magic", "german"]
+        near = difflib.get_close_matches(name, FOLDERS, n=3) or ["magic", "german"]
         raise DatasetError(
             f"keel: there is no table {name!r} among the {len(FOLDERS)}. Name one with "
             f"dataset.name=TABLE, such as {', '.join(near)}."
