@@ -65,7 +65,14 @@ def _fetched(number: int, folder: Path) -> tuple[pa.Table, str, str, str]:
         with warnings.catch_warnings():
             # That a retry was needed, or that a newer version of the table exists.
             warnings.simplefilter("ignore")
-            answer = fetch_openml(data_id=number, data_home=folder, as_frame=True, n_retries=1)
+            answer = fetch_openml(
+                data_id=number,
+                data_home=folder,
+                as_frame=True,
+                n_retries=1,
+                # The faster one stumbles over categories that are whole numbers.
+                parser="liac-arff",
+            )
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DatasetError(
