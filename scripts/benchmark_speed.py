@@ -108,7 +108,13 @@ def against_extra_trees(repeats: int, n_jobs: int) -> list[dict[str, Any]]:
     fits = {f"Lumberjack (30 trees, eps={eps:g})": lumberjack(eps) for eps in (1.0, 8.0)}
     fits["Lumberjack (20 trees, eps=1)"] = lumberjack(1.0, 20)
     fits["Guided Lumberjack (20 trees, eps=1)"] = lambda seed: GuidedLumberjackClassifier(
-        1.0, n_estimators=20, schema=schema, random_state=seed, noise_seed=seed, n_jobs=n_jobs
+        1.0,
+        n_estimators=20,
+        accounting="safe",
+        schema=schema,
+        random_state=seed,
+        noise_seed=seed,
+        n_jobs=n_jobs,
     ).fit(X, y)
     fits[reference] = lambda seed: ExtraTreesClassifier(
         30, max_features=1, min_samples_split=10, random_state=seed, n_jobs=n_jobs

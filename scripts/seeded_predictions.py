@@ -18,6 +18,8 @@ from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 ROWS, QUERIES = 3000, 500
 
+ABLATED = "lumberjack_bench.ablation.AblatedLumberjackClassifier"
+
 # What a setting is called stays when a parameter is renamed, so that fingerprints can be compared.
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "lumberjack, paper": ("lumberjack.LumberjackClassifier", {"accounting": "paper"}),
@@ -25,50 +27,44 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "lumberjack, tight": ("lumberjack.LumberjackClassifier", {"accounting": "tight"}),
     "lumberjack, paper, counts": (
         "lumberjack.LumberjackClassifier",
-        {"accounting": "paper", "leaf_mechanism": "gaussian"},
+        {"accounting": "paper", "leaves": "noisy_counts"},
     ),
     "lumberjack, safe, counts": (
         "lumberjack.LumberjackClassifier",
-        {"accounting": "safe", "leaf_mechanism": "gaussian"},
+        {"accounting": "safe", "leaves": "noisy_counts"},
     ),
     "lumberjack, tight, counts": (
         "lumberjack.LumberjackClassifier",
-        {"accounting": "tight", "leaf_mechanism": "gaussian", "structure_fraction": 0.6},
+        {"accounting": "tight", "leaves": "noisy_counts", "structure_share": 0.6},
     ),
     "guided, safe": ("lumberjack.GuidedLumberjackClassifier", {"accounting": "safe"}),
     "guided, tight": ("lumberjack.GuidedLumberjackClassifier", {"accounting": "tight"}),
-    "guided, separate": ("lumberjack.GuidedLumberjackClassifier", {"accounting": "separate"}),
+    "guided, separate": (ABLATED, {"accounting": "separate"}),
     "guided, separate, vote, unstacked": (
-        "lumberjack.GuidedLumberjackClassifier",
+        ABLATED,
         {
             "accounting": "separate",
             "vote": "hard",
             "is_stacked": False,
-            "structure_share": 0.57,
-            "guide_share": 0.10,
-            "leaf_share": 0.33,
-            "stack_share": 0.0,
+            "budget": {"structure": 0.57, "guide": 0.10, "leaves": 0.33},
         },
     ),
     "guided, safe, vote": (
-        "lumberjack.GuidedLumberjackClassifier",
+        ABLATED,
         {"accounting": "safe", "vote": "hard"},
     ),
     "guided, safe, uniform splits": (
-        "lumberjack.GuidedLumberjackClassifier",
+        ABLATED,
         {"accounting": "safe", "is_guided": False, "drop_first_category": True},
     ),
     "guided, safe, uniform splits, unstacked": (
-        "lumberjack.GuidedLumberjackClassifier",
+        ABLATED,
         {
             "accounting": "safe",
             "is_guided": False,
             "is_stacked": False,
             "vote": "hard",
-            "structure_share": 0.75,
-            "guide_share": 0.0,
-            "leaf_share": 0.25,
-            "stack_share": 0.0,
+            "budget": {"structure": 0.75, "leaves": 0.25},
         },
     ),
     "snr, paper": ("baselines.snr.SnrClassifier", {"mode": "paper"}),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lumberjack import guide as module
 from lumberjack.guide import (
     N_BINS,
     count_cells,
@@ -98,11 +99,11 @@ def test_without_noise_the_guide_is_the_cumulated_histogram():
         cumulative = guide.cumulative[: N_BINS + 1, k]
         expected = [np.sum((X[:, 0] < edge) & (y == k)) for edge in range(257)]
         assert cumulative == pytest.approx(expected, abs=1e-3)
-    placed = guide.place(X)
+    scaled = guide.to_guide_scale(X)
     for k in (0, 1):
         cumulative = guide.cumulative[N_BINS + 1 : N_BINS + 5, k]
         seen = X[:, 1] >= 0
-        expected = [np.sum(seen & (placed[:, 1] < edge - 0.5) & (y == k)) for edge in range(4)]
+        expected = [np.sum(seen & (scaled[:, 1] < edge - 0.5) & (y == k)) for edge in range(4)]
         assert cumulative == pytest.approx(expected, abs=1e-3)
     assert guide.first.tolist() == [0, N_BINS + 1, N_BINS + 5]
     assert guide.n_bins.tolist() == [N_BINS, 3, N_BINS]
@@ -112,14 +113,15 @@ def test_without_noise_the_guide_is_the_cumulated_histogram():
     assert guide.class_shares == pytest.approx([(y == 0).mean(), (y == 1).mean()])
 
 
-def test_the_guide_has_the_noise_it_was_given():
+def test_the_guide_has_the_noise_it_was_given(monkeypatch):
+    monkeypatch.setattr(module, "_THRESHOLD", 0.0)
     X, y = np.empty((0, 3)), np.empty(0, dtype=np.int64)
     sigma = 50.0
     rng = np.random.default_rng(1)
     cells = np.concatenate(
         [
             np.diff(
-                release_guide(X, y, SCHEMA, sigma, rng, threshold=0.0).cumulative[: N_BINS + 1],
+                release_guide(X, y, SCHEMA, sigma, rng).cumulative[: N_BINS + 1],
                 axis=0,
             ).ravel()
             for _ in range(20)
@@ -170,15 +172,15 @@ def test_three_classes_are_ordered_along_the_direction_in_which_they_differ_most
     assert order in ([3, 0, 1, 2], [0, 3, 2, 1])
 
 
-def test_rows_are_placed_and_unseen_categories_lie_between_the_others():
+def test_categories_take_their_positions_and_unseen_categories_lie_between_the_others():
     X, y = rows()
     y[X[:, 1] == 2] = 0
     guide = release_guide(X, y, SCHEMA, 1e-9, np.random.default_rng(0))
-    placed = guide.place(X)
-    assert np.array_equal(placed[:, [0, 2]], X[:, [0, 2]])
-    position = guide.positions[1]
+    scaled = guide.to_guide_scale(X)
+    assert np.array_equal(scaled[:, [0, 2]], X[:, [0, 2]])
+    position = guide.positions[guide.block(1)]
     for code in (-1, 0, 1, 2):
-        assert (placed[X[:, 1] == code, 1] == position[code]).all()
+        assert (scaled[X[:, 1] == code, 1] == position[code]).all()
     assert sorted(position[:3]) == [0, 1, 2]
     assert position[3] % 1 == 0.5
 
@@ -188,10 +190,22 @@ def test_evidence_is_the_log_ratio_of_class_shares():
     y[X[:, 1] == 2] = 0
     guide = release_guide(X, y, SCHEMA, 1e-6, np.random.default_rng(0))
     overall = np.array([(y == 0).mean(), (y == 1).mean()])
-    cell = N_BINS + int(guide.positions[1][0])
+    cell = N_BINS + int(guide.positions[guide.block(1)][0])
     inside = y[X[:, 1] == 0]
     ratio = np.log([(inside == 0).mean(), (inside == 1).mean()]) - np.log(overall)
     assert guide.evidence[cell] == pytest.approx(ratio - ratio.mean(), abs=1e-3)
     # All of one class: the largest evidence there is.
-    assert guide.evidence[N_BINS + int(guide.positions[1][2])] == pytest.approx([1.5, -1.5])
+    assert guide.evidence[N_BINS + int(guide.positions[guide.block(1)][2])] == pytest.approx(
+        [1.5, -1.5]
+    )
     assert guide.evidence.sum(axis=1) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_feature_is_worth_its_mutual_information_with_the_class():
+    # x is the class below and above the middle; c and the constant say nothing.
+    X, _ = rows(20_000)
+    y = (X[:, 0] > 128).astype(int)
+    guide = release_guide(X, y, SCHEMA, 1e-6, np.random.default_rng(0))
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert guide.mutual_information() == pytest.approx([entropy, 0, 0], abs=2e-3)

@@ -12,9 +12,17 @@ from lumberjack import (
     GuidedLumberjackClassifier,
     NumericFeature,
 )
-from lumberjack.accounting import calibrate_joint
+from lumberjack.accounting import Group, Structure, calibrate_joint
+from lumberjack.guide import NO_GUIDE
 from lumberjack.keyed_draws import keyed_bits
-from lumberjack.splits import NO_SPLIT, draw_guided_split, guided_scratch
+from lumberjack.splits import (
+    NO_SPLIT,
+    SplitRule,
+    draw_guided_split,
+    make_guided_scratch,
+    make_path,
+)
+from lumberjack_bench.ablation import AblatedLumberjackClassifier
 
 SCHEMA = FeatureSchema(
     (
@@ -39,14 +47,21 @@ def table(n_rows=4000, seed=0):
     return X, y
 
 
-def forest(**parameters):
-    defaults = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 1, "noise_seed": 2}
-    return GuidedLumberjackClassifier(**(defaults | {"n_estimators": 8} | parameters))
+def forest(cls=GuidedLumberjackClassifier, **parameters):
+    # The closed form, for speed.
+    defaults = {"epsilon": 2.0, "schema": SCHEMA, "n_estimators": 8, "accounting": "safe"}
+    return cls(**(defaults | {"random_state": 1, "noise_seed": 2} | parameters))
+
+
+def ablated(**parameters):
+    return forest(AblatedLumberjackClassifier, **parameters)
 
 
 @pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::lumberjack.DataOutsideSchemaWarning")
-@parametrize_with_checks([GuidedLumberjackClassifier(noise_seed=0, random_state=0, n_estimators=3)])
+@parametrize_with_checks(
+    [GuidedLumberjackClassifier(noise_seed=0, random_state=0, n_estimators=3, accounting="safe")]
+)
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)
 
@@ -57,7 +72,7 @@ def test_scikit_learn_accepts_the_estimator(estimator, check):
 @pytest.mark.parametrize("is_stacked", [True, False])
 def test_every_combination_of_switches_learns(accounting, vote, is_guided, is_stacked):
     X, y = table()
-    model = forest(
+    model = ablated(
         accounting=accounting, vote=vote, is_guided=is_guided, is_stacked=is_stacked, epsilon=4.0
     ).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.8
@@ -68,6 +83,7 @@ def test_every_combination_of_switches_learns(accounting, vote, is_guided, is_st
     assert [release.name for release in model.ledger_.releases] == released
     assert (model.guide_ is None) == ("guide" not in released)
     assert (model.stack_weights_ is None) == (not is_stacked)
+    assert hasattr(model, "feature_importances_") == ("guide" in released)
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (4.0, 1e-6)
 
 
@@ -76,71 +92,41 @@ def test_three_classes_are_learned():
     X = rng.uniform(size=(6000, 2))
     y = (3 * X[:, 0]).astype(int)
     model = GuidedLumberjackClassifier(
-        epsilon=4, bounds=(0, 1), classes=[0, 1, 2], random_state=0, noise_seed=0
+        epsilon=4, bounds=(0, 1), classes=[0, 1, 2], accounting="safe", random_state=0, noise_seed=0
     ).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.9
-
-
-def test_without_stacking_the_noise_is_that_of_the_published_row():
-    # 20 trees of 100 levels, 14 features, shares 0.60 / 0.05 / 0.35, epsilon 1; what the stack would
-    # take is shared out among the others.
-    schema = FeatureSchema(tuple(NumericFeature(f"x{j}", 0, 1) for j in range(14)), (0, 1))
-    X = np.random.default_rng(0).uniform(size=(50, 14))
-    model = GuidedLumberjackClassifier(
-        1.0, 1e-6, n_estimators=20, max_depth=100, structure_share=0.48, guide_share=0.04,
-        leaf_share=0.28, stack_share=0.20, is_stacked=False, schema=schema, noise_seed=0,
-    ).fit(X, np.zeros(50, dtype=int))  # fmt: skip
-    guide, structure, leaves = model.ledger_.releases
-    assert (guide.name, structure.name, leaves.name) == ("guide", "structure", "leaves")
-    assert (guide.n_touches, structure.n_touches, leaves.n_touches) == (14, 140, 20)
-    assert structure.parameters["sigma"] == pytest.approx(66.1196, abs=1e-4)
-    assert structure.parameters["margin"] == pytest.approx(385.1406, abs=1e-4)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(32.7207, abs=1e-4)
-    assert guide.parameters["sigma_guide"] == pytest.approx(72.4303, abs=1e-4)
-    shares = [release.parameters["share"] for release in model.ledger_.releases]
-    assert shares == pytest.approx([0.05, 0.60, 0.35])
 
 
 def test_the_ledger_lists_four_releases_with_the_noise_of_the_joint_calibration():
     X, y = table(300)
     model = forest(max_depth=100).fit(X, y)
-    expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8, guide_touches=3, stack_touches=1,
-        structure_share=0.45, leaf_share=0.22, guide_share=0.28, stack_share=0.05,
-    )  # fmt: skip
-    guide, structure, leaves, stack = model.ledger_.releases
-    assert [release.n_touches for release in model.ledger_.releases] == [3, 56, 8, 1]
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
-    assert guide.parameters["sigma_guide"] == pytest.approx(expected.sigma_guide)
-    assert stack.parameters["sigma_stack"] == pytest.approx(expected.sigma_stack)
-    shares = [release.parameters["share"] for release in model.ledger_.releases]
-    assert shares == pytest.approx([0.28, 0.45, 0.22, 0.05])
+    trees, others = Structure("structure", 8 * 7, 0.45), [
+        Group("leaves", 8, 0.22),
+        Group("guide", 3, 0.28, is_first=True),
+        Group("stack", 1, 0.05),
+    ]  # fmt: skip
+    expected = calibrate_joint(2.0, 1e-6, trees, others)
+    found = [release.group for release in model.ledger_.releases]
+    assert [group.name for group in found] == ["guide", "structure", "leaves", "stack"]
+    for group in found:
+        assert group.scale == pytest.approx(expected[group.name].scale)
+        assert (group.count, group.is_first) == (expected[group.name].count, group.name == "guide")
 
 
 def test_without_guide_and_stack_their_shares_go_to_the_others():
     X, y = table(300)
-    model = forest(is_guided=False, is_stacked=False, max_depth=100).fit(X, y)
-    expected = calibrate_joint(
-        2.0, 1e-6, structure_touches=8 * 7, leaf_touches=8,
-        structure_share=0.45 / 0.67, leaf_share=0.22 / 0.67,
-    )  # fmt: skip
-    structure, leaves = model.ledger_.releases
-    assert structure.parameters["sigma"] == pytest.approx(expected.sigma)
-    assert leaves.parameters["sigma_leaf"] == pytest.approx(expected.sigma_leaf)
-
-
-def test_shares_of_what_is_not_released_may_be_zero():
-    X, y = table(300)
-    used = {"structure_share": 0.6, "leaf_share": 0.4, "guide_share": 0.0, "stack_share": 0.0}
-    model = forest(is_guided=False, is_stacked=False, **used).fit(X, y)
-    shares = [release.parameters["share"] for release in model.ledger_.releases]
-    assert shares == pytest.approx([0.6, 0.4])
+    model = ablated(is_guided=False, is_stacked=False, max_depth=100).fit(X, y)
+    given = ablated(
+        is_guided=False, is_stacked=False, max_depth=100,
+        budget={"structure": 0.45 / 0.67, "leaves": 0.22 / 0.67},
+    ).fit(X, y)  # fmt: skip
+    for first, second in zip(model.ledger_.releases, given.ledger_.releases, strict=True):
+        assert first.group.scale == pytest.approx(second.group.scale)
 
 
 def test_separate_guarantees_add_up():
     X, y = table(300)
-    model = forest(accounting="separate").fit(X, y)
+    model = ablated(accounting="separate").fit(X, y)
     parts = [release.guarantee for release in model.ledger_.releases]
     assert sum(part.epsilon for part in parts) == pytest.approx(2.0)
     assert sum(part.delta for part in parts) == pytest.approx(1e-6)
@@ -149,27 +135,19 @@ def test_separate_guarantees_add_up():
 @pytest.mark.slow
 def test_tight_accounting_needs_less_noise_than_safe():
     X, y = table(300)
-    noise = {
-        name: {
-            key: value
-            for release in forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
-            for key, value in release.parameters.items()
-        }
+    safe, tight = (
+        forest(accounting=name, epsilon=1.0).fit(X, y).ledger_.releases
         for name in ("safe", "tight")
-    }
-    for scale in ("sigma", "margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
-        assert 0.8 < noise["tight"][scale] / noise["safe"][scale] < 0.95
+    )
+    for theirs, ours in zip(safe, tight, strict=True):
+        assert 0.8 < ours.group.scale / theirs.group.scale < 0.95
 
 
-def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():
-    X, y = table(1000)
-    first, second = (forest(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 3))
-    assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
-
-
-def test_the_fitted_forest_keeps_what_was_released_and_no_rows():
+def test_the_fitted_forest_keeps_what_was_released_and_no_rows_at_any_number_of_threads():
     X, y = table(1000)
     model = forest().fit(X, y)
+    threaded = forest(n_jobs=3).fit(X, y)
+    assert np.array_equal(model.predict_proba(X), threaded.predict_proba(X))
     assert set(vars(model)) == set(model.get_params()) | {
         "schema_", "estimators_", "ledger_", "guarantee_", "classes_",
         "n_features_in_", "feature_names_in_", "guide_", "stack_weights_",
@@ -194,14 +172,8 @@ def test_categories_of_many_kinds_are_cut_by_their_class_shares():
     schema = FeatureSchema((CategoricalFeature("c", tuple(range(60))),), (0, 1))
     codes = rng.integers(0, 60, 20_000)
     y = (np.isin(codes, rng.permutation(60)[:30]) ^ (rng.random(20_000) < 0.1)).astype(int)
-    model = GuidedLumberjackClassifier(
-        1.0,
-        schema=schema,
-        n_estimators=5,
-        max_depth=7,
-        is_stacked=False,
-        random_state=0,
-        noise_seed=0,
+    model = ablated(
+        epsilon=1.0, schema=schema, n_estimators=5, max_depth=7, is_stacked=False, random_state=0
     ).fit(codes[:, None], y)
     assert model.score(codes[:, None], y) > 0.85
 
@@ -218,32 +190,26 @@ def test_categories_that_the_schema_does_not_list_say_nothing():
 
 # Two features of one class-by-value table each; the first tells the classes apart at 0.5, the
 # second says nothing: Gini gains 1/2 (at the best cut) and 0.
-def two_feature_guide(n_candidates=1, sharpness=1.0, exploration=0.0, path_weight=0.0):
+def two_feature_guide():
     edges = np.linspace(0, 1, 5)
     telling = np.column_stack([np.minimum(edges, 0.5), np.maximum(edges - 0.5, 0)]) * 2000
     silent = np.column_stack([edges, edges]) * 1000
-    return (
-        np.vstack([telling, silent]),
-        np.array([0, 5]),
-        np.array([4, 4]),
-        np.zeros(2),
-        np.ones(2),
-        np.zeros(2, dtype=bool),
-        n_candidates,
-        sharpness,
-        exploration,
-        path_weight,
+    return NO_GUIDE._replace(
+        cumulative=np.vstack([telling, silent]),
+        first=np.array([0, 5]),
+        n_bins=np.array([4, 4]),
+        lower=np.zeros(2),
+        upper=np.ones(2),
+        is_category=np.zeros(2, dtype=bool),
     )
 
 
-def guided_splits(guide, n_draws=3000):
-    scratch = guided_scratch.py_func(2, 2)
-    return [
-        draw_guided_split(
-            np.uint64(keyed_bits(np.uint64(seed), 0)), guide[3], guide[4], guide, scratch
-        )
-        for seed in range(n_draws)
-    ]
+def guided_splits(guide, n_candidates=1, exploration=0.0, n_draws=3000, bounds=None):
+    path, scratch = make_path(np.zeros(2, dtype=np.int64)), make_guided_scratch(2, 2)
+    path.lower[:], path.upper[:] = (guide.lower, guide.upper) if bounds is None else bounds
+    rule = SplitRule(n_candidates, 1.0, exploration, 0.0)
+    keys = [np.uint64(keyed_bits(np.uint64(seed), 0)) for seed in range(n_draws)]
+    return [draw_guided_split(key, path, guide, rule, scratch) for key in keys]
 
 
 def test_a_feature_that_tells_the_classes_apart_is_always_drawn():
@@ -251,35 +217,39 @@ def test_a_feature_that_tells_the_classes_apart_is_always_drawn():
 
 
 def test_categories_are_cut_between_two_of_them():
-    guide = two_feature_guide(exploration=0.5)
-    as_categories = (
-        *guide[:3],
-        np.full(2, -0.5),
-        np.full(2, 3.5),
-        np.ones(2, dtype=bool),
-        *guide[6:],
+    guide = two_feature_guide()._replace(
+        lower=np.full(2, -0.5), upper=np.full(2, 3.5), is_category=np.ones(2, dtype=bool)
     )
-    cuts = {cut for _, cut in guided_splits(as_categories)}
-    assert cuts == {0.5, 1.5, 2.5}
+    assert {cut for _, cut in guided_splits(guide, exploration=0.5)} == {0.5, 1.5, 2.5}
     # With one category left there is nothing to cut.
-    closed = guided_scratch.py_func(2, 2)
-    lower, upper = np.array([0.5, 2.5]), np.array([1.5, 3.5])
-    assert draw_guided_split(np.uint64(1), lower, upper, as_categories, closed)[0] == NO_SPLIT
+    one_left = ([0.5, 2.5], [1.5, 3.5])
+    assert guided_splits(guide, n_draws=1, bounds=one_left)[0][0] == NO_SPLIT
 
 
 def test_exploration_draws_features_uniformly():
-    drawn = [feature for feature, _ in guided_splits(two_feature_guide(exploration=1.0))]
+    drawn = [feature for feature, _ in guided_splits(two_feature_guide(), exploration=1.0)]
     assert stats.binomtest(drawn.count(0), len(drawn)).pvalue > 1e-4
 
 
 def test_more_candidates_give_better_cuts():
     distance = [
-        np.mean([abs(cut - 0.5) for _, cut in guided_splits(two_feature_guide(n_candidates=n))])
+        np.mean([abs(cut - 0.5) for _, cut in guided_splits(two_feature_guide(), n)])
         for n in (1, 8)
     ]
     # One uniform cut is 1/4 away on average; the nearest of 8 is 1/18 away.
     assert distance[0] == pytest.approx(1 / 4, abs=0.02)
     assert distance[1] == pytest.approx(1 / 18, abs=0.01)
+
+
+def test_importances_come_from_the_released_guide():
+    X, y = table()
+    model = forest(epsilon=8.0).fit(X, y)
+    importances = model.feature_importances_
+    assert importances.sum() == pytest.approx(1.0)
+    assert importances.argmin() == 2
+    information = model.guide_.mutual_information()
+    assert importances == pytest.approx(information / information.sum())
+    assert not hasattr(GuidedLumberjackClassifier(), "feature_importances_")
 
 
 def test_guided_splits_prefer_the_informative_features():
@@ -290,20 +260,20 @@ def test_guided_splits_prefer_the_informative_features():
     assert np.mean(features == 2) < 0.15
 
 
+BUDGET = {"structure": 0.45, "guide": 0.28, "leaves": 0.22, "stack": 0.05}
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"leaf_share": 0.5}, "must add up to 1, got 0.45 + 0.28 + 0.5 + 0.05"),
-        ({"guide_share": 0.0}, "guide_share must be a finite number above 0"),
-        ({"stack_share": 0.0}, "stack_share must be a finite number above 0"),
-        ({"is_stacked": 1.5}, "is_stacked must be one of"),
-        ({"accounting": "paper"}, "accounting must be one of"),
-        ({"vote": "loud"}, "vote must be one of"),
-        ({"n_candidates": 0}, "n_candidates must be an integer of at least 1, got 0"),
-        ({"sharpness": 0}, "sharpness must be a finite number above 0"),
-        ({"exploration": 2}, "exploration must lie in [0, 1], got 2"),
-        ({"path_weight": -1}, "path_weight must lie in [0, 1], got -1"),
-        ({"epsilon": 0}, "epsilon must be a finite number above 0, got 0"),
+        ({"budget": BUDGET | {"leaves": 0.5}}, "must add up to 1, got 0.45 + 0.28 + 0.5 + 0.05"),
+        ({"budget": BUDGET | {"guide": 0.0}}, "the budget of guide must lie in (0, 1], got 0.0"),
+        ({"budget": {"structure": 0.5, "leaves": 0.5}}, "a share for each of structure, leaves"),
+        ({"budget": BUDGET | {"trees": 0.1}}, "and for nothing else"),
+        ({"budget": 0.5}, "budget"),
+        ({"accounting": "paper"}, "accounting"),
+        ({"accounting": "separate"}, "accounting"),
+        ({"epsilon": 0}, "epsilon"),
     ],
 )
 def test_bad_parameters_are_refused_in_one_line(parameters, message):
@@ -325,8 +295,8 @@ def test_no_event_betrays_a_record_more_than_promised():
 
     def model(n_rows, seed):
         return GuidedLumberjackClassifier(
-            epsilon, delta, n_estimators=1, max_depth=1, schema=schema, noise_seed=seed,
-            random_state=0,
+            epsilon, delta, n_estimators=1, max_depth=1, schema=schema, accounting="safe",
+            noise_seed=seed, random_state=0,
         ).fit(np.full((n_rows, 1), 0.7), np.ones(n_rows, dtype=int))  # fmt: skip
 
     threshold = model(3, 0).ledger_.releases[1].parameters["tau"]
@@ -337,7 +307,7 @@ def test_no_event_betrays_a_record_more_than_promised():
         for seed in range(first_seed, first_seed + runs):
             fitted = model(count, seed)
             tree = fitted.estimators_[0]
-            share = tree.scores[tree.left < 0][:, 1]
+            share = tree.value[tree.children_left < 0][:, 1]
             intercept = bool(fitted.stack_weights_[0] > 0)
             result.append((tree.n_nodes, intercept, *np.round(4 * share).astype(int)))
         return result

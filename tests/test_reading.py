@@ -146,14 +146,6 @@ def test_a_list_may_say_that_a_missing_entry_is_a_value():
 
 
 @pytest.mark.parametrize(
-    "values", [(1, "1"), (True, 1), ("01", "1"), ("a", " a"), ("true", "TRUE"), ("", "nan")]
-)
-def test_a_list_with_two_values_of_one_reading_is_refused(values):
-    with pytest.raises(ValueError, match="are read alike"):
-        PublicList(values)
-
-
-@pytest.mark.parametrize(
     "known", [(3, 1, 2), ("3", "1", "2"), (3.0, True, "2"), (2.5, "x", 1, "", BIG + 1)]
 )
 @pytest.mark.parametrize(

@@ -106,7 +106,10 @@ def test_encoding_a_row_does_not_depend_on_the_other_rows():
         (lambda: NumericFeature("x", 0, 1, fill=2), "fill value 2 lies outside"),
         (lambda: CategoricalFeature("x", ()), "needs categories"),
         (lambda: CategoricalFeature("x", ("a", " a")), "'a' and ' a' are read alike"),
-        (lambda: CategoricalFeature("x", (1, "1.0")), "1 and '1.0' are read alike"),
+        *(
+            (lambda values=values: CategoricalFeature("x", values), "are read alike")
+            for values in ((1, "1.0"), (True, 1), ("01", "1"), ("true", "TRUE"), ("", "nan"))
+        ),
         (lambda: CategoricalFeature("x", ("a",), fill="b"), "fill value 'b' is not one of"),
         (lambda: FeatureSchema((), (0, 1)), "at least one feature"),
         (lambda: FeatureSchema((NumericFeature("x", 0, 1),) * 2, (0, 1)), "names repeat"),

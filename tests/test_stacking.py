@@ -4,23 +4,20 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from lumberjack import (
-    CategoricalFeature,
-    FeatureSchema,
-    GuidedLumberjackClassifier,
-    NumericFeature,
-)
-from lumberjack.guide import release_guide
+from lumberjack import CategoricalFeature, FeatureSchema, NumericFeature
+from lumberjack.forest import GrownTree
+from lumberjack.growth import TrainingRows
+from lumberjack.guide import NO_GUIDE, release_guide
+from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import (
     _contrasts,
-    _tables,
-    add_left_out_shares,
     add_noise,
     predict_stacked,
     release_stack,
     sensitivities,
     sum_derivatives,
 )
+from lumberjack_bench.ablation import AblatedLumberjackClassifier
 
 
 def schema_of(n_classes):
@@ -44,10 +41,10 @@ def rows_and_guide(n_classes, n_rows=300, seed=0):
     y[X[:, 1] == 2] = n_classes - 1
     shares = rng.dirichlet(np.ones(n_classes), n_rows)
     guide = release_guide(np.asfortranarray(X), y, schema_of(n_classes), 2.0, rng)
-    return guide.place(X), y, shares, guide
+    return guide.to_guide_scale(X), y, shares, guide
 
 
-def log_likelihood(weights, placed, y, shares, guide, bound=np.inf):
+def log_likelihood(weights, scaled, y, shares, guide, bound=np.inf):
     """Sum over rows, from the definition: softmax of intercepts, forest and evidence."""
     n_classes = shares.shape[1]
     forest = np.log(np.maximum(shares, 0.02))
@@ -57,7 +54,7 @@ def log_likelihood(weights, placed, y, shares, guide, bound=np.inf):
     for j, n_cells in enumerate(guide.n_bins):
         width = guide.upper[j] - guide.lower[j]
         column = np.zeros((len(y), n_classes))
-        for i, x in enumerate(placed[:, j]):
+        for i, x in enumerate(scaled[:, j]):
             if guide.is_category[j] and x != round(x):
                 continue  # a category that the schema does not list
             cell = min(int((x - guide.lower[j]) / width * n_cells), n_cells - 1) if width else 0
@@ -73,14 +70,14 @@ def log_likelihood(weights, placed, y, shares, guide, bound=np.inf):
 @pytest.mark.parametrize("bound", [np.inf, 1.0])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_derivatives_are_those_of_the_log_likelihood(n_classes, bound):
-    placed, y, shares, guide = rows_and_guide(n_classes, n_rows=60)
+    scaled, y, shares, guide = rows_and_guide(n_classes, n_rows=60)
     weights = np.random.default_rng(1).normal(size=n_classes + 3)
 
     def derivatives(at):
-        return sum_derivatives(placed, y, shares, _contrasts(n_classes), _tables(guide), at, np.inf)
+        return sum_derivatives(scaled, y, shares, _contrasts(n_classes), guide, at, np.inf)
 
     gradient, hessian = derivatives(weights)
-    numeric = optimize.approx_fprime(weights, log_likelihood, 1e-6, placed, y, shares, guide)
+    numeric = optimize.approx_fprime(weights, log_likelihood, 1e-6, scaled, y, shares, guide)
     assert gradient == pytest.approx(numeric, abs=1e-3)
     for a in range(len(weights)):
         step = np.zeros(len(weights))
@@ -92,17 +89,17 @@ def test_derivatives_are_those_of_the_log_likelihood(n_classes, bound):
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_one_record_changes_the_sums_by_no_more_than_their_sensitivity(n_classes):
     # Adding a record adds its own term (sums are over records), so single records are all cases.
-    placed, _, shares, guide = rows_and_guide(n_classes)
+    scaled, _, shares, guide = rows_and_guide(n_classes)
     rng = np.random.default_rng(2)
     bound = 2.0
     largest_gradient = largest_hessian = largest_together = 0.0
-    for i in range(len(placed)):
+    for i in range(len(scaled)):
         # Weights that make the model certain of a wrong class, or undecided between two.
         weights = rng.normal(scale=rng.choice([0.0, 0.3, 3.0]), size=n_classes + 3)
         for label in range(n_classes):
             gradient, hessian = sum_derivatives(
-                placed[[i]], np.array([label]), shares[[i]], _contrasts(n_classes),
-                _tables(guide), weights, bound,
+                scaled[[i]], np.array([label]), shares[[i]], _contrasts(n_classes),
+                guide, weights, bound,
             )  # fmt: skip
             by_gradient, by_hessian = sensitivities(bound)
             largest_gradient = max(largest_gradient, np.linalg.norm(gradient))
@@ -130,35 +127,37 @@ def test_the_bounds_are_reached_by_a_record_between_two_classes():
 
 
 def test_sums_are_sums_over_records():
-    placed, y, shares, guide = rows_and_guide(3)
-    arguments = (_contrasts(3), _tables(guide), np.full(6, 0.3), 2.0)
-    whole = sum_derivatives(placed, y, shares, *arguments)
-    parts = [sum_derivatives(placed[[i]], y[[i]], shares[[i]], *arguments) for i in range(len(y))]
+    scaled, y, shares, guide = rows_and_guide(3)
+    arguments = (_contrasts(3), guide, np.full(6, 0.3), 2.0)
+    whole = sum_derivatives(scaled, y, shares, *arguments)
+    parts = [sum_derivatives(scaled[[i]], y[[i]], shares[[i]], *arguments) for i in range(len(y))]
     for position in (0, 1):
         assert whole[position] == pytest.approx(sum(part[position] for part in parts), abs=1e-9)
 
 
-@pytest.mark.parametrize("is_vote", [False, True])
-def test_a_row_is_judged_by_its_leaf_without_the_row(is_vote):
+@pytest.mark.parametrize("vote", ["soft", "hard"])
+def test_a_row_is_judged_by_its_leaf_without_the_row(vote):
     rng = np.random.default_rng(3)
     labels = rng.integers(0, 3, 200)
     leaf_of_row = rng.integers(0, 5, 200).astype(np.int32)
     noise = rng.normal(scale=4.0, size=(5, 3))
     counts = np.zeros((5, 3))
     np.add.at(counts, (leaf_of_row, labels), 1.0)
-    total = np.zeros((200, 3))
-    add_left_out_shares(total, counts + noise, leaf_of_row, labels, is_vote)
+    public = PublicFacts(3, np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1), 0)
+    rows = TrainingRows(np.zeros((200, 1)), labels, public, NO_GUIDE, SplitRule())
+    grown = [GrownTree(None, counts + noise, leaf_of_row)]
+    found = AblatedLumberjackClassifier(vote=vote)._left_out_shares(rows, grown)
     for row in range(200):
         without = np.zeros((5, 3))
         others = np.arange(200) != row
         np.add.at(without, (leaf_of_row[others], labels[others]), 1.0)
         left = (without + noise)[leaf_of_row[row]]
-        if is_vote:
-            expected = np.eye(3)[left.argmax()]
+        if vote == "hard":  # moved halfway to uniform
+            expected = (np.eye(3)[left.argmax()] + 1 / 3) / 2
         else:
             left = np.maximum(left, 0)
             expected = left / left.sum() if left.sum() > 0 else np.full(3, 1 / 3)
-        assert total[row] == pytest.approx(expected, abs=1e-12)
+        assert found[row] == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_noise_has_the_scale_of_the_sensitivity():
@@ -182,18 +181,23 @@ def test_the_noise_has_the_scale_of_the_sensitivity():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_noise_the_step_raises_the_likelihood(n_classes):
-    placed, y, shares, guide = rows_and_guide(n_classes, n_rows=3000)
+    scaled, y, shares, guide = rows_and_guide(n_classes, n_rows=3000)
     start = np.concatenate([np.zeros(n_classes - 1), [1.0], np.full(3, 0.2)])
-    weights = release_stack(placed, y, shares, guide, 1e-6, np.random.default_rng(0))
-    data = (placed, y, shares, guide, 2.0)
+    weights = release_stack(scaled, y, shares, guide, 1e-6, np.random.default_rng(0))
+    data = (scaled, y, shares, guide, 2.0)
     gained = log_likelihood(weights, *data)
     assert gained > log_likelihood(start, *data) + 100
     # Shares here are noise: the model stops listening to the forest and hears the features.
     assert 0 <= weights[n_classes - 1] < 0.3
     assert weights[n_classes] > 0.3
-    probabilities = predict_stacked(placed, shares, guide, weights)
+    probabilities = predict_stacked(scaled, shares, guide, weights)
     assert probabilities.sum(axis=1) == pytest.approx(1)
     assert np.log(probabilities[np.arange(len(y)), y]).sum() == pytest.approx(gained, rel=1e-9)
+
+
+def unit_cube(n_features, n_classes):
+    features = tuple(NumericFeature(f"x{j}", 0, 1) for j in range(n_features))
+    return FeatureSchema(features, tuple(range(n_classes)))
 
 
 def additive_table(n_rows, n_classes, seed):
@@ -210,9 +214,9 @@ def test_stacking_helps_where_many_features_speak_a_little(n_classes, vote):
     X, y = additive_table(40_000, n_classes, 0)
     new_X, new_y = additive_table(10_000, n_classes, 1)
     accuracies = {
-        is_stacked: GuidedLumberjackClassifier(
-            8.0, bounds=(0, 1), classes=range(n_classes), is_stacked=is_stacked, vote=vote,
-            random_state=0, noise_seed=0,
+        is_stacked: AblatedLumberjackClassifier(
+            8.0, schema=unit_cube(24, n_classes), is_stacked=is_stacked, vote=vote,
+            accounting="safe", random_state=0, noise_seed=0,
         ).fit(X, y).score(new_X, new_y)
         for is_stacked in (True, False)
     }  # fmt: skip
@@ -225,8 +229,9 @@ def test_stacking_does_no_harm_where_the_forest_knows_all():
     X = rng.uniform(size=(40_000, 2))
     y = ((2 * X).astype(int).sum(axis=1)) % 2
     stacked, plain = (
-        GuidedLumberjackClassifier(
-            4.0, bounds=(0, 1), classes=[0, 1], is_stacked=is_stacked, random_state=0, noise_seed=0
+        AblatedLumberjackClassifier(
+            4.0, schema=unit_cube(2, 2), is_stacked=is_stacked, accounting="safe",
+            random_state=0, noise_seed=0,
         ).fit(X, y).score(X, y)
         for is_stacked in (True, False)
     )  # fmt: skip

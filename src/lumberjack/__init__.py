@@ -3,12 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lumberjack.accounting.guarantee import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
+from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, PrivacyCard
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
 if TYPE_CHECKING:
-    from lumberjack.classifier import GuidedLumberjackClassifier, LumberjackClassifier
-    from lumberjack.forest import DataOutsideSchemaWarning, PrivacyLeakWarning
+    from lumberjack.classifier import LumberjackClassifier
+    from lumberjack.forest import DataOutsideSchemaWarning
+    from lumberjack.guided_classifier import GuidedLumberjackClassifier
+    from lumberjack.public_facts import PrivacyLeakWarning
 
 __all__ = [
     "CategoricalFeature",
@@ -28,10 +30,10 @@ __all__ = [
 # The estimators bring numba and scikit-learn, seconds that whoever needs only a schema should not
 # wait for.
 _LATE = {
-    "GuidedLumberjackClassifier": "lumberjack.classifier",
+    "GuidedLumberjackClassifier": "lumberjack.guided_classifier",
     "LumberjackClassifier": "lumberjack.classifier",
     "DataOutsideSchemaWarning": "lumberjack.forest",
-    "PrivacyLeakWarning": "lumberjack.forest",
+    "PrivacyLeakWarning": "lumberjack.public_facts",
 }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from numba import njit
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function at its first call, and keep the result for later processes.
 
     Where numba finds no folder that it can write, every process compiles anew, and says so once.
@@ -19,21 +21,17 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     ----------
     **options
         Of ``numba.njit``, without ``cache``.
-
-    Returns
-    -------
-    callable
-        The decorator.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Function) -> Function:
+        dispatcher: Function
         try:
-            return njit(cache=True, **options)(function)
+            dispatcher = njit(cache=True, **options)(function)
         except RuntimeError:
             # numba looks for the folder when it decorates, and by itself the import ends here.
             dispatcher = njit(**options)(function)
             _say_that_nothing_is_kept()
-            return dispatcher
+        return dispatcher
 
     return decorate
 

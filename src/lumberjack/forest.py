@@ -1,56 +1,42 @@
 """What every forest here does: resolve public facts, grow trees with their noise, vote.
 
-Which budget buys which noise, and what a leaf says, is decided by the estimators of
-:mod:`lumberjack.classifier`.
+Which budget buys which noise, and what a leaf says, is decided by the estimators:
+:mod:`lumberjack.classifier` and :mod:`lumberjack.guided_classifier`.
 """
 
 from __future__ import annotations
 
-import datetime
-import math
-import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
-from lumberjack.growth import NO_GUIDE, grow_tree
-from lumberjack.guide import Guide
-from lumberjack.reading import (
-    MISSING_READING,
-    Column,
-    is_frame,
-    read_column,
-    read_entry,
-    read_table,
-    rows_apart,
-    shown,
+from lumberjack.growth import Search, TrainingRows, grow_tree
+from lumberjack.guide import NO_GUIDE, Guide
+from lumberjack.public_facts import (
+    GivenFacts,
+    PrivacyLeakWarning,
+    check_fill_values,
+    classes_as_array,
+    resolve_schema,
 )
-from lumberjack.schema import (
-    UNSEEN,
-    CategoricalFeature,
-    EncodedTable,
-    Feature,
-    FeatureSchema,
-    NumericFeature,
-    SchemaError,
-)
+from lumberjack.reading import is_frame, read_column, read_entry, read_table, rows_apart, shown
+from lumberjack.releases import ForestNoise
+from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, SchemaError
 from lumberjack.seeds import seed_sequence
+from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.tree import ReleasedTree
-
-
-class PrivacyLeakWarning(RuntimeWarning):
-    """Something was read off the rows that the guarantee takes to be public."""
 
 
 class DataOutsideSchemaWarning(UserWarning):
@@ -61,36 +47,17 @@ FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForestNoise:
-    """Noise scales of all releases of a forest, in records."""
-
-    sigma: float
-    margin: float
-    leaf_scale: float
-    sigma_guide: float = math.inf
-    sigma_stack: float = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRows:
-    """Rows as the trees see them, and the public or released facts that trees are grown with.
-
-    NOT private: it lives during fit only.
-    """
+class CodedRows(NamedTuple):
+    """Training rows as numbers (NOT private), and what is public about them."""
 
     values: NDArray[np.float64]
     labels: NDArray[np.int64]
-    n_classes: int
-    n_categories: NDArray[np.int64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    guide: tuple[Any, ...] = NO_GUIDE
-    """As :func:`lumberjack.growth.grow_tree` takes it."""
+    schema: FeatureSchema
+    names: tuple[str, ...] | None
+    caveats: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GrownTree:
+class GrownTree(NamedTuple):
     """A tree, what its leaves released, and the leaf of each training row (NOT private)."""
 
     tree: ReleasedTree
@@ -102,16 +69,32 @@ def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seeds))
 
 
-class ForestClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the private forests; not to be used by itself.
+class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
+    """What the private forests have in common; not to be used by itself.
 
     A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
-    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``drop_first_category``,
-    ``missing``, ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
+    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``missing``,
+    ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
     """
 
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
+
+    drop_first_category: bool = True
+    """Whether the first category of each feature is no candidate for a uniform split, as in the
+    paper's one-hot coding with k - 1 columns."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_depth": [Interval(Integral, 1, None, closed="left")],
+        "schema": [FeatureSchema, None],
+        "categories": [Mapping, None],
+        "missing": [StrOptions({"raise", "fill"})],
+        "unknown_labels": [StrOptions({"raise", "drop"})],
+        "n_jobs": [Integral, None],
+    }
 
     @abstractmethod
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
@@ -128,29 +111,21 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         return released
 
     def _release_guide(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        noise: ForestNoise,
-        generator: np.random.Generator,
+        self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> Guide | None:
         """Return what is released before the trees; nothing, unless a subclass does."""
         return None
 
-    def _get_training_rows(
-        self,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        schema: FeatureSchema,
-        guide: Guide | None,
-    ) -> TrainingRows:
+    def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         """Return what the trees are grown on."""
-        return TrainingRows(
-            values, labels, schema.n_classes, schema.n_categories, schema.lower, schema.upper
+        facts = rows.schema
+        n_dropped = int(self.drop_first_category)
+        public = PublicFacts(
+            facts.n_classes, facts.n_categories, facts.lower, facts.upper, n_dropped
         )
+        return TrainingRows(rows.values, rows.labels, public, NO_GUIDE, SplitRule())
 
-    def _release_rest(
+    def _release_stack(
         self,
         rows: TrainingRows,
         guide: Guide | None,
@@ -161,17 +136,13 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         """Return the fitted attributes of the subclass, released after the trees."""
         return {}
 
-    def _as_trees_see(
+    def _to_tree_scale(
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return encoded rows on the scale of the trees' cuts, and which features hold codes."""
+        """Return encoded rows on the scale of the trees, and which features hold codes on it."""
         return values, self.schema_.n_categories > 0
 
-    def _own_choices(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-        """Return the parameters of the subclass that take one of a few names."""
-        return ()
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, **unsupported: Any) -> Self:
         """Fit the forest, spending the whole budget once.
 
         Parameters
@@ -180,6 +151,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             Training rows, in the schema's own values.
         y : array-like of shape (n_rows,)
             Class labels.
+        **unsupported
+            Nothing; ``sample_weight`` is refused with its reason.
 
         Returns
         -------
@@ -192,56 +165,38 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             For parameters out of range, rows that do not fit the schema, missing entries or unknown
             labels (unless asked to route them), or an empty table.
         """
+        _refuse_fit_parameters(unsupported)
         self._check_parameters()
-        X = self._checked_rows(X)
-        y = _checked_labels(y)
-        schema, names, caveats = self._resolve_schema(X, y)
-        table, labels = self._encode_rows(X, y, schema)
-        self._announce_unusual(table, labels)
-        _warn_of_other_types(y, labels, schema)
-        known = labels != UNSEEN
-        values = table.values
-        if not known.all():
-            values = np.asfortranarray(values[known])
-            labels = labels[known]
-
-        ledger, noise = self._calibrate(schema)
+        coded = self._read_training_rows(X, y)
+        ledger, noise = self._calibrate(coded.schema)
+        caveats = [*coded.caveats]
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = self.n_estimators
         split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
-        if (split_seed.entropy, split_seed.spawn_key[:-1]) == (
-            noise_seed.entropy,
-            noise_seed.spawn_key,
-        ) and split_seed.spawn_key:
-            # Splits are published and would give away the state that noise is drawn from.
-            raise ValueError(
-                "random_state was spawned from noise_seed, so that splits and noise would share random"
-                f" numbers; spawn both from one parent (got spawn keys {split_seed.spawn_key} and"
-                f" {noise_seed.spawn_key})."
-            )
+        _check_unrelated(split_seed, noise_seed)
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
         *tree_noise, guide_noise, stack_noise = noise_seed.spawn(n_trees + 2)
-        guide = self._release_guide(values, labels, schema, noise, _generator(guide_noise))
-        rows = self._get_training_rows(values, labels, schema, guide)
-        grown = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+        guide = self._release_guide(coded, noise, _generator(guide_noise))
+        rows = self._get_training_rows(coded, guide)
+        grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._grow)(rows, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_rest(rows, guide, grown, noise, _generator(stack_noise))
+        rest = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
         # Only now, so that a fit that fails leaves nothing of the rows behind.
         for name, value in rest.items():
             setattr(self, name, value)
         self.estimators_ = [one.tree for one in grown]
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.schema_ = coded.schema
+        self.n_features_in_ = coded.schema.n_features
+        if coded.names is not None:
+            self.feature_names_in_ = np.array(coded.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.ledger_ = Ledger(ledger.releases, ledger.accounting, ledger.total, tuple(caveats))
+        self.ledger_ = replace(ledger, caveats=tuple(caveats))
         self.guarantee_ = self.ledger_.total
-        self.classes_ = _as_array(schema.classes)
+        self.classes_ = classes_as_array(coded.schema.classes)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -255,22 +210,29 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of the
-            logistic model (stacking).
+            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
+            the logistic model (stacking).
         """
-        return self._get_probabilities(self._encode_queries(X))
+        values = self._encode_queries(X)
+        # A row's probabilities are its own, so blocks of rows change nothing.
+        n_blocks = max(min(effective_n_jobs(self.n_jobs), len(values)), 1)
+        parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+            delayed(self._get_probabilities)(np.asfortranarray(block))
+            for block in np.array_split(values, n_blocks)
+        )
+        return np.concatenate(parts)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what :meth:`predict_proba` gives for encoded rows."""
-        return self._get_mean_scores(*self._as_trees_see(values))
-
-    def _get_mean_scores(
-        self, seen: NDArray[np.float64], is_categorical: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Average the trees' scores for what :meth:`_as_trees_see` returns."""
-        total = np.zeros((len(seen), self.schema_.n_classes))
+        """Return what :meth:`predict_proba` gives for encoded rows: the mean score of the trees."""
+        scaled, is_categorical = self._to_tree_scale(values)
+        total = np.zeros((len(values), self.schema_.n_classes))
         for tree in self.estimators_:
-            total += tree.scores[tree.apply(seen, is_categorical)]
+            total += tree.value[tree.apply(scaled, is_categorical)]
         return total / len(self.estimators_)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -287,7 +249,8 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             Class labels.
         """
         winners = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[winners]
+        labels: NDArray[Any] = self.classes_[winners]
+        return labels
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf that each row ends in, for every tree.
@@ -302,17 +265,11 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         ndarray of int64, shape (n_rows, n_estimators)
             Node numbers.
         """
-        values, is_categorical = self._as_trees_see(self._encode_queries(X))
+        values, is_categorical = self._to_tree_scale(self._encode_queries(X))
         return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
 
     def fit_report(self) -> dict[str, float]:
-        """Return figures about the released forest, all functions of what was released.
-
-        Returns
-        -------
-        dict of str to float
-            Mean nodes and leaves per tree, and mean depth.
-        """
+        """Return mean nodes, leaves and depth of the trees, all functions of what was released."""
         check_is_fitted(self)
         trees = self.estimators_
         return {
@@ -321,21 +278,18 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
             "mean_tree_depth": float(np.mean([tree.depth for tree in trees])),
         }
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn does; ``warm_start`` is refused with its reason."""
+        if "warm_start" in params:
+            raise ValueError(
+                "warm_start is not supported: every fit spends the whole budget on the rows again. "
+                "Fit once with as many trees as you want."
+            )
+        super().set_params(**params)
+        return self
+
     def _check_parameters(self) -> None:
-        check_real("epsilon", self.epsilon, 0, math.inf)
-        check_real("delta", self.delta, 0, 1)
-        for name in ("n_estimators", "max_depth"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
-        for name, allowed in (
-            *self._own_choices(),
-            ("missing", ("raise", "fill")),
-            ("unknown_labels", ("raise", "drop")),
-        ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+        self._validate_params()
 
     def _grow(
         self,
@@ -344,30 +298,33 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         generator: np.random.Generator,
         noise: ForestNoise,
     ) -> GrownTree:
-        feature, cut, left, counts, leaf_of_row = grow_tree(
-            rows.values,
-            rows.labels,
-            rows.n_classes,
-            rows.n_categories,
-            rows.lower,
-            rows.upper,
-            int(self.drop_first_category),
-            int(self.max_depth),
-            noise.sigma,
-            1.0 + noise.margin,
-            0,
-            tree_key,
-            generator,
-            True,
-            np.empty(0, dtype=np.int64),
-            rows.guide,
+        search = Search(int(self.max_depth), noise.sigma, 1.0 + noise.margin)
+        grown = grow_tree(rows, search, tree_key, generator)
+        is_leaf = grown.children_left < 0
+        released = np.zeros(grown.counts.shape)
+        released[is_leaf] = self._release_leaves(
+            grown.counts[is_leaf], noise.scales["leaves"], generator
         )
-        is_leaf = left < 0
-        released = np.zeros(counts.shape)
-        released[is_leaf] = self._release_leaves(counts[is_leaf], noise.leaf_scale, generator)
-        scores = np.zeros(counts.shape)
-        scores[is_leaf] = self._score_leaves(released[is_leaf])
-        return GrownTree(ReleasedTree(feature, cut, left, scores), released, leaf_of_row)
+        value = np.zeros(grown.counts.shape)
+        value[is_leaf] = self._score_leaves(released[is_leaf])
+        tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
+        return GrownTree(tree, released, grown.leaf_of_row)
+
+    def _concerns(self) -> tuple[str, ...]:
+        """Return what a privacy card of any forest has to say."""
+        concerns = [
+            "Noise is sampled in floating point, from a generator that is not cryptographic (PCG64).",
+            "Each fit spends its budget again; a person with several records is protected less.",
+        ]
+        if self.noise_seed is not None:
+            concerns.append("Seeded noise: not private in deployment.")
+        if hasattr(self, "ledger_"):
+            concerns += [caveat for caveat in self.ledger_.caveats if "read off" in caveat]
+        elif self.schema is None:
+            concerns.append(
+                "Bounds, categories and classes that are not given are read off the rows."
+            )
+        return tuple(concerns)
 
     def _checked_rows(self, X: Any) -> Any:
         """Return a frame as it is, and anything else as an array with entries of their own types."""
@@ -377,41 +334,13 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         X = rows_apart(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
         return check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
 
-    def _resolve_schema(
-        self, X: Any, y: Any
-    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
-        """Return the public facts, the frame's column names, and what had to be read off the rows."""
-        table = read_table(X)
-        if table.n_rows == 0:
-            raise ValueError("Found array with 0 sample(s): the table has no rows to fit.")
-        names = table.names or tuple(f"x{j}" for j in range(len(table.columns)))
-        leaks: list[str] = []
-        if self.schema is not None:
-            given = [k for k in ("bounds", "categories", "classes") if getattr(self, k) is not None]
-            if given:
-                raise ValueError(f"give either schema or {', '.join(given)}, not both.")
-            if not isinstance(self.schema, FeatureSchema):
-                raise ValueError(
-                    f"schema must be a FeatureSchema, got {type(self.schema).__name__}."
-                )
-            schema = self.schema
-        else:
-            features = _features_from(table.columns, names, self.bounds, self.categories, leaks)
-            schema = FeatureSchema(tuple(features), self._resolve_classes(y, leaks), "<label>")
-        # As scikit-learn's metrics expect the columns of predict_proba.
-        schema = replace(schema, classes=_sorted(schema.classes))
-        if schema.n_classes < 2:
-            raise ValueError(
-                f"a classifier needs at least two classes, got one class: {list(schema.classes)}."
-            )
+    def _read_training_rows(self, X: Any, y: Any) -> CodedRows:
+        X = self._checked_rows(X)
+        y = _checked_labels(y)
+        given = GivenFacts(self.schema, self.bounds, self.categories, self.classes)
+        schema, names, leaks = resolve_schema(given, X, y)
         if self.missing == "fill":
-            lacking = [feature.name for feature in schema.features if feature.fill is None]
-            if lacking:
-                raise ValueError(
-                    f"missing='fill' needs a public fill value for every feature; {lacking} have none. Give "
-                    "a schema whose features have one, as in schema=FeatureSchema((NumericFeature('age', 0, "
-                    "99, fill=40), CategoricalFeature('work', ('yes', 'no'), fill='no')), classes)."
-                )
+            check_fill_values(schema)
         if leaks:
             warnings.warn(
                 f"{' and '.join(leaks)} were read off the rows, which the guarantee does not cover. "
@@ -420,53 +349,23 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
         caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
-        return schema, table.names if table.has_text_names else None, caveats
-
-    def _resolve_classes(self, y: Any, leaks: list[str]) -> tuple[Any, ...]:
-        if self.classes is not None:
-            return _listed(self.classes)
-        labels = y
-        if labels.dtype.kind == "O":
-            labels = np.array(labels.tolist())
-        check_classification_targets(labels)
-        leaks.append("classes")
-        return tuple(np.unique(labels).tolist())
-
-    def _encode_rows(
-        self, X: Any, y: Any, schema: FeatureSchema
-    ) -> tuple[EncodedTable, NDArray[np.int64]]:
-        table = schema.encode(X, missing=self.missing)  # type: ignore[arg-type]
+        table = schema.encode(X, missing=self.missing)
         try:
-            labels = schema.encode_labels(y, unknown=self.unknown_labels)  # type: ignore[arg-type]
+            labels = schema.encode_labels(y, unknown=self.unknown_labels)
         except SchemaError as error:
             raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
         if len(labels) != len(table.values):
             raise ValueError(
                 f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
             )
-        return table, labels
-
-    def _announce_unusual(self, table: EncodedTable, labels: NDArray[np.int64]) -> None:
-        found = [
-            f"{count} entries {what}"
-            for count, what in (
-                (table.n_clipped, "clipped to their bounds"),
-                (table.n_unseen, "with categories the schema does not list"),
-                (table.n_filled, "filled"),
-                (int((labels == UNSEEN).sum()), "dropped for their unknown label"),
-            )
-            if count
-        ]
-        if table.wholly_outside:
-            found.append(f"no entry of {list(table.wholly_outside)} fits the schema")
-        if (labels == UNSEEN).all():
-            found.append("so that no row is left to learn from")
-        if found:
-            warnings.warn(
-                f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
-                DataOutsideSchemaWarning,
-                stacklevel=3,
-            )
+        _warn_of_unusual_entries(table, labels)
+        _warn_of_other_types(y, labels, schema)
+        known = labels != UNSEEN
+        values = table.values
+        if not known.all():
+            values = np.asfortranarray(values[known])
+            labels = labels[known]
+        return CodedRows(values, labels, schema, names, tuple(caveats))
 
     def _encode_queries(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -513,6 +412,31 @@ class ForestClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _refuse_fit_parameters(unsupported: Mapping[str, Any]) -> None:
+    if "sample_weight" in unsupported:
+        raise TypeError(
+            "sample_weight is not supported: the noise is calibrated to records of weight one, and a "
+            "heavier one would be protected less. Fit without weights."
+        )
+    if unsupported:
+        raise TypeError(f"fit takes X and y only, got {', '.join(map(repr, unsupported))} as well.")
+
+
+def _check_unrelated(
+    split_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
+) -> None:
+    """Refuse splits that would give away the noise: they are published, and so is their state."""
+    if split_seed.spawn_key and (split_seed.entropy, split_seed.spawn_key[:-1]) == (
+        noise_seed.entropy,
+        noise_seed.spawn_key,
+    ):
+        raise ValueError(
+            "random_state was spawned from noise_seed, so that splits and noise would share random"
+            f" numbers; spawn both from one parent (got spawn keys {split_seed.spawn_key} and"
+            f" {noise_seed.spawn_key})."
+        )
+
+
 def _checked_labels(y: Any) -> NDArray[Any]:
     """Return labels as one column in which each keeps its own type."""
     if y is None:
@@ -522,7 +446,31 @@ def _checked_labels(y: Any) -> NDArray[Any]:
     column = read_column(y)
     if column.values.ndim == 1 and column.values.dtype.kind != "V":
         return column.entries()
-    return column_or_1d(y, warn=True)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    return labels
+
+
+def _warn_of_unusual_entries(table: EncodedTable, labels: NDArray[np.int64]) -> None:
+    found = [
+        f"{count} entries {what}"
+        for count, what in (
+            (table.n_clipped, "clipped to their bounds"),
+            (table.n_unseen, "with categories the schema does not list"),
+            (table.n_filled, "filled"),
+            (int((labels == UNSEEN).sum()), "dropped for their unknown label"),
+        )
+        if count
+    ]
+    if table.wholly_outside:
+        found.append(f"no entry of {list(table.wholly_outside)} fits the schema")
+    if (labels == UNSEEN).all():
+        found.append("so that no row is left to learn from")
+    if found:
+        warnings.warn(
+            f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
+            DataOutsideSchemaWarning,
+            stacklevel=4,
+        )
 
 
 def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: FeatureSchema) -> None:
@@ -535,7 +483,7 @@ def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: Fea
                 "that compare them, or rely on the order of the classes, will be wrong. Give classes in "
                 "the labels' own type.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return
 
@@ -549,159 +497,3 @@ def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
         f" Codes in place of labels come from meta-estimators (voting, stacking, one against the rest, "
         f"cross_val_predict of probabilities): encode the labels yourself and give classes={list(codes)}."
     )
-
-
-def _listed(values: Any) -> tuple[Any, ...]:
-    if isinstance(values, str):
-        raise ValueError(f"a list of values is needed, got the text {shown(values)}.")
-    return tuple(values)
-
-
-def _sorted(classes: tuple[Any, ...]) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(classes))
-    except TypeError:  # numbers first, then the rest as text sorts
-        return tuple(
-            sorted(
-                classes, key=lambda c: (0, c, "") if isinstance(c, numbers.Real) else (1, 0, str(c))
-            )
-        )
-
-
-def _as_array(classes: tuple[Any, ...]) -> NDArray[Any]:
-    """Return classes as an array that does not turn numbers among text into text."""
-    is_plain = all(isinstance(label, str) for label in classes) or all(
-        isinstance(label, numbers.Real) for label in classes
-    )
-    return np.array(classes) if is_plain else np.fromiter(classes, dtype=object)
-
-
-def check_real(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number strictly between two bounds.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What was given.
-    low, high : float
-        The bounds; `high` may be infinite.
-
-    Raises
-    ------
-    ValueError
-        One line.
-    """
-    if (
-        not isinstance(value, numbers.Real)
-        or isinstance(value, bool)
-        or not (low < float(value) < high)
-    ):
-        upper = "" if math.isinf(high) else f" and below {high:g}"
-        raise ValueError(f"{name} must be a finite number above {low:g}{upper}, got {value!r}.")
-
-
-def _features_from(
-    columns: Sequence[Column],
-    names: Sequence[str],
-    bounds: Any,
-    categories: Any,
-    leaks: list[str],
-) -> list[Feature]:
-    """Build features from public facts, reading off the rows only what is missing.
-
-    Listed categories, or else public bounds, say what a feature is, whatever single rows hold.
-    """
-    listed = _by_feature("categories", categories, names)
-    is_mapping = isinstance(bounds, Mapping)
-    bounded = _by_feature("bounds", bounds if is_mapping else None, names)
-    shared = None if bounds is None or is_mapping else _pair("bounds", bounds)
-    features: list[Feature] = []
-    for name, column in zip(names, columns, strict=True):
-        if name in listed and name in bounded:
-            raise ValueError(f"feature {name!r} has both bounds and categories; give one of them.")
-        if name in listed:
-            features.append(CategoricalFeature(name, _listed(listed[name])))
-        elif name in bounded:
-            features.append(
-                NumericFeature(name, *_pair(f"bounds of feature {name!r}", bounded[name]))
-            )
-        elif shared is not None:
-            features.append(NumericFeature(name, *shared))
-        else:
-            features.append(_feature_off(column, name, leaks))
-    return features
-
-
-def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a mapping of features to public facts, where a position names a feature too."""
-    if given is not None and not isinstance(given, Mapping):
-        raise ValueError(f"{what} must be a mapping of feature to values, got {shown(given)}.")
-    found: dict[str, Any] = {}
-    for key, value in (given or {}).items():
-        is_position = isinstance(key, int | np.integer) and 0 <= key < len(names)
-        name = names[int(key)] if is_position and str(key) not in names else str(key)
-        if name not in names:
-            raise ValueError(
-                f"{what} name unknown features {[key]}; the table has {list(names)}. Positions name features too."
-            )
-        if name in found:
-            raise ValueError(f"{what} name feature {name!r} twice, by name and by position.")
-        found[name] = value
-    return found
-
-
-def _pair(what: str, given: Any) -> tuple[float, float]:
-    try:
-        lower, upper = (float(bound) for bound in given)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{what} must be two numbers (lower, upper), got {shown(given)}. For a pair per feature give a "
-            "mapping of name or position to (lower, upper)."
-        ) from None
-    return lower, upper
-
-
-def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
-    """Read a feature off the rows: a number if all its entries are, else a category."""
-    values = column.numbers()
-    is_finite = np.isfinite(values)
-    others = {
-        reading: entry
-        for entry in map(column.entry, np.flatnonzero(~is_finite).tolist())
-        if not isinstance(reading := read_entry(entry), int | float) and reading != MISSING_READING
-    }
-    if not others and not column.is_categorical:
-        finite = values[is_finite]
-        lower, upper = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-        _note(leaks, "bounds")
-        return NumericFeature(name, float(lower), float(upper))
-    odd = [entry for reading, entry in others.items() if not isinstance(reading, str)]
-    if odd and not column.is_categorical:
-        raise TypeError(
-            f"each entry of X as an argument must be a string or a number, got {type(odd[0]).__name__}."
-        )
-    dates = [entry for entry in others.values() if isinstance(entry, datetime.date | np.datetime64)]
-    if dates:
-        raise ValueError(
-            f"feature {name!r} holds dates, e.g. {shown(dates[0])}; turn it into a number with a unit of "
-            "your choice, or list its categories."
-        )
-    _note(leaks, "categories")
-    if column.is_categorical and column.codes is not None:
-        return CategoricalFeature(name, tuple(column.values.tolist()))
-    present = {
-        reading: entry
-        for entry in map(column.entry, range(len(column)))
-        if (reading := read_entry(entry)) != MISSING_READING
-    }
-    return CategoricalFeature(
-        name,
-        tuple(sorted(present.values(), key=lambda value: (isinstance(value, str), value))),
-    )
-
-
-def _note(leaks: list[str], what: str) -> None:
-    if what not in leaks:
-        leaks.append(what)

@@ -9,52 +9,45 @@ on its levels 0 .. height-1, keep what is Heavy. Three facts make it fast and ch
   conditioned on that;
 - the records are one permutation per tree and a node is a slice of it.
 
-Symbols: ``tau`` the threshold, ``sigma`` the noise, ``floor`` the largest count that is rejected
-without noise (tau - margin - 1; 0 in every setting of the paper).
+Symbols: ``tau`` the threshold, ``sigma`` the noise. An empty node is rejected without noise.
 Nothing returned here is private yet except the shape: leaf counts go to :mod:`lumberjack.leaves`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lumberjack.compiled import compiled
+from lumberjack.guide import Guide
 from lumberjack.keyed_draws import keyed_bits
 from lumberjack.splits import (
     LEFT,
     NO_SPLIT,
     RIGHT,
+    GuidedScratch,
+    Path,
+    PublicFacts,
+    SplitRule,
     draw_guided_split,
     draw_uniform_split,
-    guided_scratch,
-    walk_ancestors,
+    follow_path,
+    make_guided_scratch,
+    make_path,
 )
 
 _NOT_SPLIT = -1
 _TERMINAL = -2
-
-NO_GUIDE = (
-    np.empty((0, 0)),
-    np.empty(0, dtype=np.int64),
-    np.empty(0, dtype=np.int64),
-    np.empty(0),
-    np.empty(0),
-    np.empty(0, dtype=np.bool_),
-    0,
-    0.0,
-    0.0,
-    0.0,
-)
-"""In place of released histograms: splits are uniform, as in the paper."""
 
 _NODE = np.dtype(
     [
         ("start", np.int64),  # its records are rows[start:stop]
         ("stop", np.int64),
         ("key", np.uint64),
-        ("cut", np.float64),
+        ("threshold", np.float64),
         ("feature", np.int32),
         ("level", np.int32),
         ("parent", np.int32),
@@ -65,8 +58,84 @@ _NODE = np.dtype(
 )
 
 
+class TrainingRows(NamedTuple):
+    """Rows on the scale of the trees, and what the trees are grown with. NOT private.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n_rows, n_features), column-major
+        Encoded rows (see :class:`lumberjack.schema.EncodedTable`), or those on the guide's scale.
+    labels : ndarray of int64, shape (n_rows,)
+        Class codes.
+    public : PublicFacts
+        On the same scale.
+    guide : Guide
+        Released histograms that splits follow, or :data:`lumberjack.guide.NO_GUIDE` for uniform
+        splits.
+    rule : SplitRule
+        How they follow it.
+    """
+
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    public: PublicFacts
+    guide: Guide
+    rule: SplitRule
+
+
+class Search(NamedTuple):
+    """The heavy-hitter search of a tree.
+
+    Attributes
+    ----------
+    height : int
+        Number of levels that are queried, at least 1.
+    sigma, tau : float
+        Noise (positive) and threshold of the queries.
+    """
+
+    height: int
+    sigma: float
+    tau: float
+
+
+class CountedTree(NamedTuple):
+    """A tree cut back to its Heavy nodes and their children, and the records in its leaves.
+
+    Nodes are numbered breadth first, so that numbers say nothing about the search.
+
+    Attributes
+    ----------
+    feature : ndarray of int32, shape (n_nodes,)
+        Split feature, :data:`~lumberjack.splits.NO_SPLIT` for a leaf.
+    threshold : ndarray of float64, shape (n_nodes,)
+        Threshold or category code.
+    children_left : ndarray of int32, shape (n_nodes,)
+        Left child, the right one follows it; -1 for a leaf.
+    counts : ndarray of int64, shape (n_nodes, n_classes)
+        Records per class in each leaf, zero elsewhere. NOT private.
+    leaf_of_row : ndarray of int32, shape (n_rows,)
+        The leaf that each record ends in. NOT private.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    children_left: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    leaf_of_row: NDArray[np.int32]
+
+
+class _Room(NamedTuple):
+    """What one tree is grown in."""
+
+    rows: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    path: Path
+    scratch: GuidedScratch
+
+
 @compiled(nogil=True)
-def _log_no_exceedance(tau, sigma, n_rows):
+def _log_no_exceedance(tau: float, sigma: float, n_rows: int) -> NDArray[np.float64]:
     """Table of log Pr[c + N(0, sigma^2) <= tau] for counts c = 0 .. min(ceil(tau), n_rows)."""
     size = min(max(math.ceil(tau), 0), n_rows) + 1
     table = np.empty(size)
@@ -77,7 +146,7 @@ def _log_no_exceedance(tau, sigma, n_rows):
 
 
 @compiled(nogil=True)
-def _normal_above(x, generator):
+def _normal_above(x: float, generator: np.random.Generator) -> float:
     """Draw a standard normal conditioned on being above x (exponential rejection for x > 0)."""
     if x <= 0.0:
         while True:
@@ -92,7 +161,13 @@ def _normal_above(x, generator):
 
 
 @compiled(nogil=True)
-def _draws_with_exceedance(n_draws, x, log_none, draws, generator):
+def _draws_with_exceedance(
+    n_draws: int,
+    x: float,
+    log_none: float,
+    draws: NDArray[np.float64],
+    generator: np.random.Generator,
+) -> None:
     """Fill ``draws[:n_draws]`` with standard normals conditioned on at least one exceeding x.
 
     `log_none` is log Pr[one draw stays at or below x]. The index of the first exceedance is drawn
@@ -114,14 +189,22 @@ def _draws_with_exceedance(n_draws, x, log_none, draws, generator):
 
 
 @compiled(nogil=True)
-def _partition(values, is_category, cut, rows, start, stop, spare):
+def _partition(
+    values: NDArray[np.float64],
+    is_category: bool,
+    threshold: float,
+    rows: NDArray[np.int64],
+    start: int,
+    stop: int,
+    spare: NDArray[np.int64],
+) -> int:
     """Stable in-place partition of ``rows[start:stop]``; returns where the right side starts."""
     write = start
     n_right = 0
     if is_category:
         for i in range(start, stop):
             row = rows[i]
-            if values[row] == cut:
+            if values[row] == threshold:
                 rows[write] = row
                 write += 1
             else:
@@ -130,7 +213,7 @@ def _partition(values, is_category, cut, rows, start, stop, spare):
     else:
         for i in range(start, stop):
             row = rows[i]
-            if values[row] <= cut:
+            if values[row] <= threshold:
                 rows[write] = row
                 write += 1
             else:
@@ -142,7 +225,7 @@ def _partition(values, is_category, cut, rows, start, stop, spare):
 
 
 @compiled(nogil=True)
-def _bounded_power_of_two(exponent, bound):
+def _bounded_power_of_two(exponent: int, bound: int) -> int:
     """min(2 ** exponent, bound) without overflow."""
     if exponent >= 62:
         return bound
@@ -150,7 +233,7 @@ def _bounded_power_of_two(exponent, bound):
 
 
 @compiled(nogil=True)
-def _with_room_for_two(nodes, n_nodes):
+def _with_room_for_two(nodes: NDArray[Any], n_nodes: int) -> NDArray[Any]:
     if n_nodes + 2 <= nodes.shape[0]:
         return nodes
     larger = np.empty(2 * nodes.shape[0], dtype=nodes.dtype)
@@ -159,11 +242,13 @@ def _with_room_for_two(nodes, n_nodes):
 
 
 @compiled(nogil=True)
-def _start_node(nodes, node, start, stop, key, level, parent):
+def _start_node(
+    nodes: NDArray[Any], node: int, start: int, stop: int, key: np.uint64, level: int, parent: int
+) -> None:
     nodes[node].start = start
     nodes[node].stop = stop
     nodes[node].key = key
-    nodes[node].cut = 0.0
+    nodes[node].threshold = 0.0
     nodes[node].feature = NO_SPLIT
     nodes[node].level = level
     nodes[node].parent = parent
@@ -172,119 +257,59 @@ def _start_node(nodes, node, start, stop, key, level, parent):
 
 
 @compiled(nogil=True)
-def _split_node(nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide):
-    """Draw the split of `node` and make its children, or mark it terminal; returns n_nodes."""
-    n_categories, lower, upper, category_offset = public
-    open_lower, open_upper, n_used, is_used, scratch = path
-    open_lower[:] = lower
-    open_upper[:] = upper
-    n_used[:] = 0
-    is_used[:] = False
-    walk_ancestors(
-        node, nodes, n_categories, open_lower, open_upper, n_used, is_used, category_offset
-    )
+def _split_node(
+    nodes: NDArray[Any], n_nodes: int, node: int, table: TrainingRows, room: _Room
+) -> tuple[NDArray[Any], int]:
+    """Draw the split of `node` and make its children, or mark it terminal; returns all nodes."""
+    nodes = _with_room_for_two(nodes, n_nodes)
+    follow_path(room.path, nodes, node, table.public)
     key = nodes[node].key
-    if guide[0].shape[0] == 0:
-        feature, cut = draw_uniform_split(
-            key, n_categories, open_lower, open_upper, n_used, is_used, category_offset, n_dropped
-        )
+    if table.guide.cumulative.shape[0] == 0:
+        feature, threshold = draw_uniform_split(key, table.public, room.path)
     else:
-        feature, cut = draw_guided_split(key, open_lower, open_upper, guide, scratch)
+        feature, threshold = draw_guided_split(
+            key, room.path, table.guide, table.rule, room.scratch
+        )
     if feature == NO_SPLIT:
         nodes[node].left = _TERMINAL
-        return n_nodes
+        return nodes, n_nodes
     start = nodes[node].start
     stop = nodes[node].stop
-    right_start = _partition(
-        X[:, feature], n_categories[feature] > 0, cut, rows, start, stop, spare
+    is_category = table.public.n_categories[feature] > 0
+    middle = _partition(
+        table.values[:, feature], is_category, threshold, room.rows, start, stop, room.spare
     )
     level = nodes[node].level + 1
     nodes[node].feature = feature
-    nodes[node].cut = cut
+    nodes[node].threshold = threshold
     nodes[node].left = n_nodes
-    _start_node(nodes, n_nodes, start, right_start, keyed_bits(key, LEFT), level, node)
-    _start_node(nodes, n_nodes + 1, right_start, stop, keyed_bits(key, RIGHT), level, node)
-    return n_nodes + 2
+    _start_node(nodes, n_nodes, start, middle, keyed_bits(key, LEFT), level, node)
+    _start_node(nodes, n_nodes + 1, middle, stop, keyed_bits(key, RIGHT), level, node)
+    return nodes, n_nodes + 2
 
 
 @compiled(nogil=True)
 def grow_tree(
-    X,
-    y,
-    n_classes,
-    n_categories,
-    lower,
-    upper,
-    n_dropped,
-    height,
-    sigma,
-    tau,
-    floor,
-    key,
-    generator,
-    is_lazy,
-    touches,
-    guide,
-):
+    table: TrainingRows, search: Search, key: np.uint64, generator: np.random.Generator
+) -> CountedTree:
     """Grow one random tree, mark its heavy hitters and cut it back to them.
 
     Parameters
     ----------
-    X : ndarray of float64, shape (n_rows, n_features), column-major
-        Encoded rows (see :class:`lumberjack.schema.EncodedTable`).
-    y : ndarray of int64, shape (n_rows,)
-        Class codes.
-    n_classes : int
-        Number of classes.
-    n_categories, lower, upper : ndarray, shape (n_features,)
-        The schema's public facts.
-    n_dropped : int
-        Leading categories of each feature that are no candidates.
-    height : int
-        Number of levels that are queried, at least 1.
-    sigma, tau : float
-        Noise (positive) and threshold of the queries.
-    floor : int
-        Largest count rejected without noise, at least 0.
+    table : TrainingRows
+    search : Search
     key : uint64
         The tree's seed; it decides all splits.
     generator : numpy.random.Generator
         The source of noise, independent of `key`.
-    is_lazy : bool
-        Skip small subtrees by a coin. False grows every non-empty node down to the last level
-        that is asked for: the same law, slowly; it is here for comparison.
-    touches : ndarray of int64, shape (n_rows,) or (0,)
-        If not empty, counts the noisy queries that each record is part of. NOT private.
-    guide : tuple
-        Released histograms that favour splits (:func:`lumberjack.splits.draw_guided_split`), or
-        :data:`NO_GUIDE` for uniform splits.
-
-    Returns
-    -------
-    feature : ndarray of int32, shape (n_nodes,)
-        Split feature of each node of the cut-back tree, :data:`~lumberjack.splits.NO_SPLIT` for a
-        leaf; nodes are numbered breadth first, so that numbers say nothing about the search.
-    cut : ndarray of float64, shape (n_nodes,)
-        Threshold or category code.
-    left : ndarray of int32, shape (n_nodes,)
-        Left child, the right one follows it; -1 for a leaf.
-    counts : ndarray of int64, shape (n_nodes, n_classes)
-        Records per class in each leaf, zero elsewhere. NOT private.
-    leaf_of_row : ndarray of int32, shape (n_rows,)
-        The leaf that each record ends in. NOT private.
     """
-    n_rows, n_features = X.shape
-    rows = np.arange(n_rows)
-    spare = np.empty(n_rows, dtype=np.int64)
-    category_offset = np.zeros(n_features + 1, dtype=np.int64)
-    category_offset[1:] = np.cumsum(n_categories)
-    public = (n_categories, lower, upper, category_offset)
-    path = (
-        np.empty(n_features),
-        np.empty(n_features),
-        np.empty(n_features, dtype=np.int64),
-        np.empty(category_offset[n_features], dtype=np.bool_),
-        guided_scratch(n_features, guide[0].shape[1]),
+    n_rows, n_features = table.values.shape
+    sigma, tau = search.sigma, search.tau
+    room = _Room(
+        np.arange(n_rows),
+        np.empty(n_rows, dtype=np.int64),
+        make_path(table.public.n_categories),
+        make_guided_scratch(n_features, table.public.n_classes),
     )
     nodes = np.empty(1024, dtype=_NODE)
     _start_node(nodes, 0, 0, n_rows, key, 0, -1)
@@ -293,7 +318,7 @@ def grow_tree(
     log_none = _log_no_exceedance(tau, sigma, n_rows)
     draws = np.empty(log_none.shape[0])
     # Calls of Algorithm 1 that wait: node, height of its subtree.
-    calls = [(0, height)]
+    calls = [(0, search.height)]
     # Nodes to visit within one call: node, where its share of `draws` starts (-1: nothing is
     # drawn yet), how many draws it has.
     visits = [(0, -1, 0)]
@@ -314,9 +339,8 @@ def grow_tree(
             level = nodes[node].level
             if level == middle:
                 if not nodes[node].is_heavy:
-                    if count <= floor:
+                    if count == 0:
                         continue
-                    _count_touches(touches, rows, start, stop)
                     z = draws[first] if first >= 0 else generator.standard_normal()
                     if count + sigma * z <= tau:
                         continue
@@ -326,16 +350,13 @@ def grow_tree(
                         above = nodes[above].parent
                 if span >= 3:
                     if nodes[node].left == _NOT_SPLIT:
-                        nodes = _with_room_for_two(nodes, n_nodes)
-                        n_nodes = _split_node(
-                            nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
-                        )
+                        nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
                     left = nodes[node].left
                     if left >= 0:
                         calls.append((left, span - span_above - 1))
                         calls.append((left + 1, span - span_above - 1))
                 continue
-            if count <= floor or nodes[node].left == _TERMINAL:
+            if count == 0 or nodes[node].left == _TERMINAL:
                 continue
             if first >= 0:
                 # All noise below is drawn already: skip only where none of it can say yes.
@@ -343,22 +364,17 @@ def grow_tree(
                 for i in range(first, first + n_draws):
                     largest = max(largest, draws[i])
                 if count + sigma * largest <= tau:
-                    _count_touches(touches, rows, start, stop)
                     continue
-            elif is_lazy and count < tau and nodes[node].left == _NOT_SPLIT:
+            elif count < tau and nodes[node].left == _NOT_SPLIT:
                 n_draws = _bounded_power_of_two(middle - level, count)
                 if generator.random() < math.exp(n_draws * log_none[count]):
-                    _count_touches(touches, rows, start, stop)
                     continue
                 _draws_with_exceedance(
                     n_draws, (tau - count) / sigma, log_none[count], draws, generator
                 )
                 first = 0
             if nodes[node].left == _NOT_SPLIT:
-                nodes = _with_room_for_two(nodes, n_nodes)
-                n_nodes = _split_node(
-                    nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
-                )
+                nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
             left = nodes[node].left
             if left < 0:
                 continue
@@ -378,18 +394,11 @@ def grow_tree(
                 if n_right > 0:
                     visits.append((left + 1, first + n_left, n_right))
 
-    return _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide)
+    return _cut_back(nodes, n_nodes, table, room)
 
 
 @compiled(nogil=True)
-def _count_touches(touches, rows, start, stop):
-    if touches.shape[0] > 0:
-        for i in range(start, stop):
-            touches[rows[i]] += 1
-
-
-@compiled(nogil=True)
-def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_dropped, guide):
+def _cut_back(nodes: NDArray[Any], n_nodes: int, table: TrainingRows, room: _Room) -> CountedTree:
     """Keep the Heavy nodes and their children, renumbered breadth first, and count the leaves."""
     order = [0]
     kept = 0
@@ -399,28 +408,26 @@ def _cut_back(nodes, n_nodes, X, y, n_classes, rows, spare, public, path, n_drop
         if not nodes[node].is_heavy:
             continue
         if nodes[node].left == _NOT_SPLIT:
-            nodes = _with_room_for_two(nodes, n_nodes)
-            n_nodes = _split_node(
-                nodes, n_nodes, node, X, rows, spare, public, path, n_dropped, guide
-            )
+            nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
         if nodes[node].left >= 0:
             order.append(nodes[node].left)
             order.append(nodes[node].left + 1)
     feature = np.full(kept, NO_SPLIT, dtype=np.int32)
-    cut = np.zeros(kept)
-    left = np.full(kept, -1, dtype=np.int32)
-    counts = np.zeros((kept, n_classes), dtype=np.int64)
-    leaf_of_row = np.empty(rows.shape[0], dtype=np.int32)
+    threshold = np.zeros(kept)
+    children_left = np.full(kept, -1, dtype=np.int32)
+    counts = np.zeros((kept, table.public.n_classes), dtype=np.int64)
+    leaf_of_row = np.empty(room.rows.shape[0], dtype=np.int32)
     n_numbered = 1
     for position in range(kept):
         node = order[position]
         if nodes[node].is_heavy and nodes[node].left >= 0:
             feature[position] = nodes[node].feature
-            cut[position] = nodes[node].cut
-            left[position] = n_numbered
+            threshold[position] = nodes[node].threshold
+            children_left[position] = n_numbered
             n_numbered += 2
         else:
             for i in range(nodes[node].start, nodes[node].stop):
-                counts[position, y[rows[i]]] += 1
-                leaf_of_row[rows[i]] = position
-    return feature, cut, left, counts, leaf_of_row
+                row = room.rows[i]
+                counts[position, table.labels[row]] += 1
+                leaf_of_row[row] = position
+    return CountedTree(feature, threshold, children_left, counts, leaf_of_row)

@@ -1,6 +1,6 @@
 """The guide: one noisy label-by-value histogram per feature, released before any tree is grown.
 
-A record is counted in one cell of each histogram, so d features make d touches of sensitivity 1.
+A record is counted in one cell of each histogram, so d features make d queries of sensitivity 1.
 All that is done after the noise is post-processing: numeric histograms are denoised, categories put in
 the order of their released class shares, and each cell gets its evidence, how far its class shares
 lie from those of the whole table.
@@ -8,10 +8,11 @@ lie from those of the whole table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from lumberjack.schema import FeatureSchema
 
@@ -22,13 +23,15 @@ _N_SHIFTS = 16
 _LARGEST_EVIDENCE = 1.5
 """In nats; a cell may say of two classes that one is exp(3) = 20 times as likely as usual."""
 
+_THRESHOLD = 2.0
+"""Standard deviations below which a detail of a histogram is dropped."""
+
 _SHRINKAGE = 2.0
 """Standard deviations of noise that a category's count is weighed against."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
-    """Released histograms, and the scale on which each feature is cut.
+class Guide(NamedTuple):
+    """Released histograms, and the scale on which each feature is cut; the builder takes it as it is.
 
     The scale of a numeric feature is its own. Categories lie at 0, 1, 2, ... in the order of their
     released class shares, so that a threshold parts those that speak for a class from the others.
@@ -37,6 +40,9 @@ class Guide:
     ----------
     cumulative : ndarray of float64, shape (n_cells + n_features, n_classes)
         Per feature a block of ``n_bins + 1`` rows: the class masses below each edge of its cells.
+    positions : ndarray of float64, shape (n_cells + n_features,)
+        Per categorical feature a block of as many entries: where each category lies, and at last
+        where unseen ones do, between two of the others. Zero for a numeric feature.
     first : ndarray of int64, shape (n_features,)
         Where each feature's block starts.
     n_bins : ndarray of int64, shape (n_features,)
@@ -45,8 +51,6 @@ class Guide:
         The outer edges of its cells, which have equal width.
     is_category : ndarray of bool, shape (n_features,)
         Whether its cells are categories.
-    positions : tuple of (ndarray of float64, shape (n_categories + 1,), or None)
-        Where each category lies; the last entry is for unseen ones, between two of the others.
     evidence : ndarray of float64, shape (n_cells, n_classes)
         Log class shares of each cell less those of the whole table, centred over classes, so that
         a cell that says nothing has zeros.
@@ -55,33 +59,52 @@ class Guide:
     """
 
     cumulative: NDArray[np.float64]
+    positions: NDArray[np.float64]
     first: NDArray[np.int64]
     n_bins: NDArray[np.int64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     is_category: NDArray[np.bool_]
-    positions: tuple[NDArray[np.float64] | None, ...]
     evidence: NDArray[np.float64]
     class_shares: NDArray[np.float64]
 
-    def place(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return encoded rows with category codes replaced by their positions.
+    def block(self, feature: int) -> slice:
+        """Return where a feature's rows of `cumulative` and entries of `positions` are."""
+        first = int(self.first[feature])
+        return slice(first, first + int(self.n_bins[feature]) + 1)
 
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n_rows, n_features)
-            Encoded rows.
+    def to_guide_scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return encoded rows with category codes replaced by positions, column-major."""
+        scaled = np.array(values, order="F")
+        for j in np.flatnonzero(self.is_category).tolist():
+            # The code of unseen categories, -1, takes the last entry.
+            scaled[:, j] = self.positions[self.block(j)][values[:, j].astype(np.int64)]
+        return scaled
 
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_features), column-major
-        """
-        placed = np.array(values, order="F")
-        for j, position in enumerate(self.positions):
-            if position is not None:
-                # The code of unseen categories, -1, takes the last entry.
-                placed[:, j] = position[values[:, j].astype(np.int64)]
-        return placed
+    def mutual_information(self) -> NDArray[np.float64]:
+        """Return each feature's mutual information with the class under its histogram, in nats."""
+        information = np.zeros(len(self.first))
+        for j in range(len(self.first)):
+            masses = np.diff(self.cumulative[self.block(j)], axis=0)
+            if masses.sum() > 0:
+                joint = masses / masses.sum()
+                apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+                information[j] = rel_entr(joint, apart).sum()
+        return np.maximum(information, 0.0)
+
+
+NO_GUIDE = Guide(
+    cumulative=np.empty((0, 0)),
+    positions=np.empty(0),
+    first=np.empty(0, dtype=np.int64),
+    n_bins=np.empty(0, dtype=np.int64),
+    lower=np.empty(0),
+    upper=np.empty(0),
+    is_category=np.empty(0, dtype=np.bool_),
+    evidence=np.empty((0, 0)),
+    class_shares=np.empty(0),
+)
+"""In place of released histograms: splits are uniform, as in the paper."""
 
 
 def count_cells(
@@ -91,12 +114,8 @@ def count_cells(
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n_rows, n_features)
-        Encoded rows. An unseen category is counted in no cell.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    schema : FeatureSchema
-        Public facts.
+    values, labels, schema
+        As for :func:`release_guide`. An unseen category is counted in no cell.
 
     Returns
     -------
@@ -164,7 +183,8 @@ def haar_denoise(noisy: NDArray[np.float64], sigma: float, threshold: float) -> 
     shifted = np.hstack([np.roll(noisy, -shift, axis=0) for shift in shifts])
     parts = np.split(_haar_threshold(shifted, threshold * sigma), len(shifts), axis=1)
     restored = [np.roll(part, shift, axis=0) for shift, part in zip(shifts, parts, strict=True)]
-    return np.maximum(np.mean(restored, axis=0), 0.0)
+    denoised: NDArray[np.float64] = np.maximum(np.mean(restored, axis=0), 0.0)
+    return denoised
 
 
 def order_categories(
@@ -213,9 +233,9 @@ def _weigh_evidence(
 ) -> NDArray[np.float64]:
     totals = masses.sum(axis=1, keepdims=True)
     shares = (masses + sigma * class_shares) / (totals + sigma)
-    evidence = np.log(shares) - np.log(class_shares)
+    evidence: NDArray[np.float64] = np.log(shares) - np.log(class_shares)
     evidence -= evidence.mean(axis=1, keepdims=True)
-    return np.clip(evidence, -_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
+    return evidence.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
 
 
 def release_guide(
@@ -224,8 +244,6 @@ def release_guide(
     schema: FeatureSchema,
     sigma: float,
     generator: np.random.Generator,
-    *,
-    threshold: float = 2.0,
 ) -> Guide:
     """Release the histograms of all features by the Gaussian mechanism (Lemma 14).
 
@@ -241,12 +259,6 @@ def release_guide(
         Standard deviation of the noise of each cell, in records.
     generator : numpy.random.Generator
         Source of noise.
-    threshold : float
-        See :func:`haar_denoise`.
-
-    Returns
-    -------
-    Guide
     """
     released = [
         table + generator.normal(scale=sigma, size=table.shape)
@@ -257,27 +269,25 @@ def release_guide(
     class_shares = totals / totals.sum()
     is_category = schema.n_categories > 0
     lower, upper = schema.lower.astype(np.float64), schema.upper.astype(np.float64)
-    blocks, evidence = [], []
-    positions: list[NDArray[np.float64] | None] = []
+    cumulative, positions, evidence = [], [], []
     for j, noisy in enumerate(released):
         if is_category[j]:
             masses, position = order_categories(noisy, class_shares, sigma)
-            positions.append(position)
             lower[j], upper[j] = -0.5, len(noisy) - 0.5
         else:
-            masses = haar_denoise(noisy, sigma, threshold)
-            positions.append(None)
-        blocks.append(np.vstack([np.zeros(schema.n_classes), masses.cumsum(axis=0)]))
+            masses, position = haar_denoise(noisy, sigma, _THRESHOLD), np.zeros(len(noisy) + 1)
+        cumulative.append(np.vstack([np.zeros(schema.n_classes), masses.cumsum(axis=0)]))
+        positions.append(position)
         evidence.append(_weigh_evidence(masses, class_shares, sigma))
-    sizes = np.array([len(block) for block in blocks], dtype=np.int64)
+    sizes = np.array([len(block) for block in cumulative], dtype=np.int64)
     return Guide(
-        cumulative=np.vstack(blocks),
+        cumulative=np.vstack(cumulative),
+        positions=np.concatenate(positions),
         first=np.cumsum(sizes) - sizes,
         n_bins=sizes - 1,
         lower=lower,
         upper=upper,
         is_category=is_category,
-        positions=tuple(positions),
         evidence=np.vstack(evidence),
         class_shares=class_shares,
     )

@@ -11,7 +11,6 @@ number of threshold queries in which one record can be counted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -23,11 +22,12 @@ from lumberjack.accounting import (
     Guarantee,
     Ledger,
     Release,
+    Structure,
     ThresholdNoise,
     calibrate_paper,
     calibrate_safe,
-    calibrate_two_sided,
-    get_touches_per_tree,
+    get_error_bound,
+    get_n_queries_per_record,
 )
 from lumberjack.accounting.checks import check_count, check_non_negative, check_positive
 
@@ -108,22 +108,12 @@ class Hierarchy:
         return self.parent.size
 
     def children(self, nodes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the children of all given nodes.
-
-        Parameters
-        ----------
-        nodes : ndarray of int
-            Nodes without repetition.
-
-        Returns
-        -------
-        ndarray of int
-            In the order of the given nodes.
-        """
+        """Return the children of all given nodes (without repetition), in the order of these."""
         starts, ends = self._first[nodes], self._first[nodes + 1]
         sizes = ends - starts
         shift = np.repeat(starts - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
-        return self._child[shift + np.arange(shift.size)]
+        found: NDArray[np.intp] = self._child[shift + np.arange(shift.size)]
+        return found
 
     def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
         """Return the counts as integers if records can have caused them.
@@ -188,11 +178,6 @@ class GaussianSparseThreshold:
         quantity that privacy depends on: raise floor and threshold together or not at all.
     generator : numpy.random.Generator
         Source of the noise.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
     """
 
     def __init__(
@@ -206,18 +191,7 @@ class GaussianSparseThreshold:
         self._generator = generator
 
     def __call__(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Answer one query for each count, each with fresh noise.
-
-        Parameters
-        ----------
-        counts : array_like
-            Number of records of each queried node.
-
-        Returns
-        -------
-        ndarray of bool
-            Of the same shape.
-        """
+        """Answer one query for the count of each node, each with fresh noise."""
         q = np.asarray(counts, dtype=np.float64)
         noisy = q + self._generator.normal(0.0, self.sigma, q.shape)
         return (q > self._floor) & (noisy > self.tau)
@@ -231,18 +205,7 @@ class GaussianSparseThresholdTwoSided(GaussianSparseThreshold):
     """
 
     def __call__(self, counts: ArrayLike) -> NDArray[np.bool_]:
-        """Answer one query for each count, each with fresh noise.
-
-        Parameters
-        ----------
-        counts : array_like
-            Number of records of each queried node.
-
-        Returns
-        -------
-        ndarray of bool
-            Of the same shape.
-        """
+        """Answer one query for each count, each with fresh noise."""
         q = np.asarray(counts, dtype=np.float64)
         return (q >= self._ceiling) | super().__call__(q)
 
@@ -280,16 +243,12 @@ def mark_heavy_hitters(
     -------
     ndarray of bool, shape (n_nodes,)
         True for Heavy. With a node, all nodes above it are Heavy.
-
-    Raises
-    ------
-    ValueError
-        If the height is smaller than the hierarchy's.
     """
     height = _check_height(hierarchy, height)
     mark = np.full(len(hierarchy), _UNMARKED, dtype=np.int8)
     _mark(hierarchy, mark, check_threshold, np.array([hierarchy.root]), height)
-    return mark == _HEAVY
+    is_heavy: NDArray[np.bool_] = mark == _HEAVY
+    return is_heavy
 
 
 def _mark(
@@ -352,17 +311,7 @@ def mark_top_down(hierarchy: Hierarchy, check_threshold: CheckThreshold) -> NDAr
     A record is counted in up to ``hierarchy.height`` queried nodes, where Algorithm 1 needs
     ``1 + floor(log2(height))``.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-        The tree to search; it must be public.
-    check_threshold : callable
-        Given an array of nodes, answers for each whether its count passes the threshold.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_nodes,)
-        True for Heavy. With a node, all nodes above it are Heavy.
+    Parameters and result are as for :func:`mark_heavy_hitters`.
     """
     is_heavy = np.zeros(len(hierarchy), dtype=bool)
     nodes = np.array([hierarchy.root])
@@ -385,7 +334,7 @@ class HeavyHitters:
         Standard deviation and margin of the threshold queries.
     threshold : float
         What noisy counts were compared with.
-    n_touches : int
+    n_queries_per_record : int
         Number of threshold queries in which one record can be counted.
     guarantee : Guarantee
         What ``is_heavy`` satisfies.
@@ -398,7 +347,7 @@ class HeavyHitters:
     is_heavy: NDArray[np.bool_]
     noise: ThresholdNoise
     threshold: float
-    n_touches: int
+    n_queries_per_record: int
     guarantee: Guarantee
     ledger: Ledger
     mechanism: Literal["sparse", "two_sided"]
@@ -422,16 +371,13 @@ class HeavyHitters:
         -------
         float
             In records. The two-sided query never errs by more than ``1 + margin``.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range.
         """
-        n_queries = check_count("n_records", n_records) * self.n_touches
-        if not 0 < check_positive("beta", beta) < 1:
-            raise ValueError(f"beta must lie strictly between 0 and 1, got {beta:g}.")
-        bound = self.noise.sigma * math.sqrt(2 * math.log(2 * n_queries / beta))
+        bound = get_error_bound(
+            self.noise.sigma,
+            beta=beta,
+            n_records=n_records,
+            n_queries_per_record=self.n_queries_per_record,
+        )
         return min(bound, 1 + self.noise.margin) if self.mechanism == "two_sided" else bound
 
 
@@ -478,10 +424,6 @@ def find_heavy_hitters(
         Source of the noise. None takes a fresh one from the operating system's entropy; anything
         whose seed others may know voids the guarantee.
 
-    Returns
-    -------
-    HeavyHitters
-
     Raises
     ------
     ValueError
@@ -512,10 +454,10 @@ def find_heavy_hitters(
     hierarchy = Hierarchy(parent)
     whole_counts = hierarchy.check_counts(counts)
     height = _check_height(hierarchy, height)
-    m = get_touches_per_tree(height) if method == "binary_search" else height
+    m = get_n_queries_per_record(height) if method == "binary_search" else height
 
     if mechanism == "two_sided":
-        noise, theorem = calibrate_two_sided(epsilon, delta, m), "Lemma 16"
+        noise, theorem = calibrate_safe(epsilon, delta, m), "Lemma 16"
     elif accounting == "paper":
         noise, theorem = calibrate_paper(epsilon, delta, m), "Theorem 6"
     else:
@@ -543,7 +485,7 @@ def find_heavy_hitters(
 
     guarantee = Guarantee(epsilon, delta)
     release = Release(
-        name="heavy hitters",
+        Structure("heavy hitters", m, scale=noise.sigma, margin=noise.margin),
         mechanism=(
             "two-sided Gaussian sparse threshold"
             if mechanism == "two_sided"
@@ -551,15 +493,13 @@ def find_heavy_hitters(
         ),
         theorem=theorem,
         sensitivity="1 in each query that counts the record",
-        n_touches=m,
-        parameters={"sigma": noise.sigma, "margin": noise.margin, "threshold": tau},
         guarantee=guarantee,
     )
     return HeavyHitters(
         is_heavy=is_heavy,
         noise=noise,
         threshold=tau,
-        n_touches=m,
+        n_queries_per_record=m,
         guarantee=guarantee,
         ledger=Ledger(releases=(release,), accounting=accounting, total=guarantee),
         mechanism=mechanism,

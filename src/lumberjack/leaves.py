@@ -46,13 +46,11 @@ def release_counts(
 
     Parameters
     ----------
-    counts : ndarray of int64, shape (n_leaves, n_classes)
-        Records per class.
+    counts, generator
+        As for :func:`release_labels`.
     scale : float
         Standard deviation of the noise, in records (see
         :func:`lumberjack.accounting.zcdp.get_gaussian_sigma`).
-    generator : numpy.random.Generator
-        Source of noise.
 
     Returns
     -------
@@ -77,5 +75,6 @@ def class_shares(noisy_counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     clipped = np.maximum(noisy_counts, 0.0)
     total = clipped.sum(axis=1, keepdims=True)
-    uniform = np.full(clipped.shape, 1.0 / clipped.shape[1])
-    return np.divide(clipped, total, out=uniform, where=total > 0)
+    shares = np.full(clipped.shape, 1.0 / clipped.shape[1])
+    np.divide(clipped, total, out=shares, where=total > 0)
+    return shares

@@ -60,17 +60,9 @@ _is_time = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?", re.ASCII).fullmatch
 
 
 def read_entry(value: Any) -> Hashable:
-    """Return the reading of an entry.
+    """Return the reading of an entry, equal for entries that are read alike.
 
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    hashable
-        Equal for entries that are read alike; :data:`MISSING_READING` for a missing one.
+    That of a missing entry is :data:`MISSING_READING`.
     """
     if isinstance(value, np.datetime64 | np.timedelta64):
         if np.isnat(value):
@@ -84,9 +76,9 @@ def read_entry(value: Any) -> Hashable:
         value = value.item()
     if isinstance(value, bytes):
         try:
-            value = value.decode()
+            value = bytes(value).decode()
         except UnicodeDecodeError:
-            return value
+            return bytes(value)
     if isinstance(value, str):
         return _read_text(value)
     if isinstance(value, int):
@@ -109,18 +101,7 @@ def read_entry(value: Any) -> Hashable:
 
 
 def read_number(value: Any) -> float:
-    """Return the number that an entry is read as, NaN for none.
-
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    float
-        The nearest double; infinite beyond their range.
-    """
+    """Return the double nearest to what an entry is read as, infinite beyond their range; NaN for none."""
     reading = read_entry(value)
     if isinstance(reading, int):
         try:
@@ -135,18 +116,7 @@ def read_number(value: Any) -> float:
 
 
 def shown(value: Any) -> str:
-    """Spell an entry for a message.
-
-    Parameters
-    ----------
-    value : object
-        Anything a table may hold.
-
-    Returns
-    -------
-    str
-        At most 60 characters.
-    """
+    """Spell an entry for a message, in at most 60 characters."""
     is_date = isinstance(value, np.datetime64 | np.timedelta64)
     try:
         text = repr(value.item() if isinstance(value, np.generic) and not is_date else value)
@@ -188,13 +158,7 @@ class Column:
         return self._spread(self.values, None)
 
     def numbers(self) -> NDArray[np.float64]:
-        """Return the numbers that entries are read as.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows,)
-            A copy; NaN where an entry is missing or no number.
-        """
+        """Return a copy of the entries as numbers, shape (n_rows,); NaN where one is none."""
         if self.values.dtype.kind in "biuf":
             found = self.values.astype(np.float64)
         else:
@@ -240,18 +204,7 @@ class PublicList:
         return self._code_of.get(reading, MISSING if reading == MISSING_READING else UNSEEN)
 
     def codes(self, column: Column) -> NDArray[np.int64]:
-        """Return the codes of a column's entries.
-
-        Parameters
-        ----------
-        column : Column
-            Its rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_rows,)
-            Positions in the list, :data:`MISSING` or :data:`UNSEEN`.
-        """
+        """Return the codes of a column's entries, shape (n_rows,)."""
         missing = self.code(None)
         values = column.values
         if values.dtype.kind in "biu":
@@ -330,10 +283,6 @@ def read_table(X: Any) -> Table:
     X : frame or array-like of shape (n_rows, n_features)
         A frame of pandas or polars, a table of Arrow, an array or a list of rows.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     ValueError
@@ -344,7 +293,8 @@ def read_table(X: Any) -> Table:
         if hasattr(X, "iloc"):
             columns = [read_column(X.iloc[:, j]) for j in range(len(names))]
         else:
-            columns = [read_column(column) for column in _columns_in_order(X)]
+            in_order = X.get_columns() if hasattr(X, "get_columns") else X.columns
+            columns = [read_column(column) for column in in_order]
         has_text_names = all(isinstance(name, str) for name in names)
         n_rows = len(columns[0]) if columns else len(X)
         return Table(tuple(map(str, names)), has_text_names, tuple(columns), n_rows)
@@ -362,10 +312,6 @@ def read_column(values: Any) -> Column:
     ----------
     values : array-like of shape (n_rows,)
         A series of pandas or polars, an array of Arrow or NumPy, or a list.
-
-    Returns
-    -------
-    Column
     """
     if isinstance(values, np.ndarray):
         return Column(_unmasked(values))
@@ -389,19 +335,9 @@ def read_column(values: Any) -> Column:
 
 
 def rows_apart(X: Any) -> NDArray[Any]:
-    """Return an array of rows in which entries keep their own types.
+    """Return an array of rows in which entries keep their own types: of objects, for a list.
 
     As an array of one type, a list with a single odd entry would read differently as a whole.
-
-    Parameters
-    ----------
-    X : array-like
-        Rows.
-
-    Returns
-    -------
-    ndarray
-        Of objects, for a list.
     """
     if hasattr(X, "dtype"):
         return _unmasked(np.asanyarray(X))
@@ -428,10 +364,6 @@ def _column_names(X: Any) -> Sequence[Any] | None:
     if hasattr(X, "column_names") and hasattr(X, "schema"):
         return list(X.column_names)
     return None
-
-
-def _columns_in_order(X: Any) -> Sequence[Any]:
-    return X.get_columns() if hasattr(X, "get_columns") else X.columns
 
 
 def _arrow_column(values: Any) -> Column:

@@ -286,10 +286,6 @@ class FeatureSchema:
             What to do with missing and infinite entries, and with entries of a numeric feature that
             are no numbers: raise, or use the feature's public fill value.
 
-        Returns
-        -------
-        EncodedTable
-
         Raises
         ------
         SchemaError
@@ -356,12 +352,7 @@ class FeatureSchema:
         return codes
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain data (the form of a schema file).
-
-        Returns
-        -------
-        dict
-        """
+        """Return the schema as plain data (the form of a schema file)."""
         features: list[dict[str, Any]] = []
         for feature in self.features:
             entry: dict[str, Any] = {"name": feature.name}
@@ -389,10 +380,6 @@ class FeatureSchema:
         data : mapping
             As :meth:`to_dict` gives it.
 
-        Returns
-        -------
-        FeatureSchema
-
         Raises
         ------
         SchemaError
@@ -401,8 +388,7 @@ class FeatureSchema:
         allowed = {"name", "citation", "label", "classes", "features"}
         _refuse_unknown(data, allowed, "schema")
         for key in ("classes", "features"):
-            if not isinstance(data.get(key), Sequence) or isinstance(data.get(key), str):
-                raise SchemaError(f"schema: {key!r} must be a list, got {data.get(key)!r}.")
+            _check_list(data.get(key), f"schema: {key!r} must be a list")
         features: list[Feature] = []
         for position, entry in enumerate(data["features"]):
             if not isinstance(entry, Mapping) or "name" not in entry:
@@ -415,17 +401,11 @@ class FeatureSchema:
                 )
             if "numeric" in entry:
                 bounds = entry["numeric"]
-                if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
-                    raise SchemaError(
-                        f"feature {name!r}: numeric must be [lower, upper], got {bounds!r}."
-                    )
+                _check_list(bounds, f"feature {name!r}: numeric must be [lower, upper]", length=2)
                 features.append(NumericFeature(name, bounds[0], bounds[1], entry.get("fill")))
             else:
                 categories = entry["categories"]
-                if not isinstance(categories, Sequence) or isinstance(categories, str):
-                    raise SchemaError(
-                        f"feature {name!r}: categories must be a list, got {categories!r}."
-                    )
+                _check_list(categories, f"feature {name!r}: categories must be a list")
                 features.append(CategoricalFeature(name, tuple(categories), entry.get("fill")))
         return cls(
             features=tuple(features),
@@ -515,6 +495,12 @@ def _public_list(values: Sequence[Hashable], what: str) -> PublicList:
         return PublicList(values)
     except ValueError as error:
         raise SchemaError(f"{what} {list(values)!r}: {error}. Keep one of them.") from None
+
+
+def _check_list(value: Any, wanted: str, length: int | None = None) -> None:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or (length is not None and len(value) != length):
+        raise SchemaError(f"{wanted}, got {value!r}.")
 
 
 def _refuse_unknown(data: Mapping[str, Any], allowed: set[str], where: str) -> None:

@@ -1,20 +1,24 @@
 """How a split is drawn: which feature, and where it is cut.
 
 A split is a function of the node's path, public facts and, for guided splits, released
-histograms; it never looks at records. Every node has a 64-bit key derived from the tree's seed and the
-left/right turns that lead to it, so a node's split does not depend on when it is asked for.
+histograms; it never looks at records. Its draws are those of the node's key
+(:mod:`lumberjack.keyed_draws`), so it does not depend on when the node is asked for.
 
-A node sends a record left when ``x <= cut`` (numeric feature) or ``x == cut`` (categorical
-feature, `cut` being a category code); all else, unseen categories included, goes right.
+A node sends a record left when ``x <= threshold`` (numeric feature) or ``x == threshold``
+(categorical feature, the threshold being a category code); all else, unseen categories included,
+goes right.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lumberjack.compiled import compiled
+from lumberjack.guide import Guide
 from lumberjack.keyed_draws import keyed_uniform
 
 NO_SPLIT = -1
@@ -25,40 +29,150 @@ LEFT, RIGHT = 0, 1
 _FEATURE_DRAW, _CUT_DRAW = 2, 3
 
 
-@compiled(nogil=True)
-def walk_ancestors(node, nodes, n_categories, lower, upper, n_used, is_used, category_offset):
-    """Fill in what the path to `node` leaves open.
+class PublicFacts(NamedTuple):
+    """What is public about a table (see :class:`lumberjack.schema.FeatureSchema`).
 
-    Narrows `lower` and `upper` (shape (n_features,)), which hold the public bounds on entry, and
-    marks categories already used by an ancestor in `is_used` (flat, feature f starting at
-    ``category_offset[f]``), counting them in `n_used`. A categorical feature whose path took
-    "equals c" is settled, which is recorded as ``upper[f] = -1 - c``.
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes.
+    n_categories : ndarray of int64, shape (n_features,)
+        Zero marks a numeric feature.
+    lower, upper : ndarray of float64, shape (n_features,)
+        Bounds of the numeric features.
+    n_dropped : int
+        How many leading categories of each feature are no candidates (1 for the usual one-hot
+        coding with k - 1 columns, 0 to allow all).
     """
+
+    n_classes: int
+    n_categories: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    n_dropped: int
+
+
+class SplitRule(NamedTuple):
+    """How guided splits follow the guide; the defaults are the published ones.
+
+    Attributes
+    ----------
+    n_candidates : int
+        Random cuts that each feature tries at a node.
+    gain_power : float
+        A feature is drawn with probability proportional to its Gini gain to this power.
+    exploration : float
+        Probability of drawing the feature uniformly instead, in [0, 1].
+    path_weight : float
+        How far what a path says of the classes through other features weighs at a node, from 0
+        (not at all) to 1 (as if features were independent given the class).
+    """
+
+    n_candidates: int = 3
+    gain_power: float = 2.0
+    exploration: float = 0.1
+    path_weight: float = 0.5
+
+
+class Path(NamedTuple):
+    """What the way from the root to a node leaves open; filled anew for each node.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of float64, shape (n_features,)
+        The open interval of a numeric feature. A categorical feature whose path took "equals c" is
+        settled, which is recorded as ``upper[f] = -1 - c``.
+    n_used : ndarray of int64, shape (n_features,)
+        How many categories some ancestor used.
+    is_used : ndarray of bool, shape (n_all_categories,)
+        Which; those of feature f start at ``first_category[f]``.
+    first_category : ndarray of int64, shape (n_features + 1,)
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    n_used: NDArray[np.int64]
+    is_used: NDArray[np.bool_]
+    first_category: NDArray[np.int64]
+
+
+class GuidedScratch(NamedTuple):
+    """Room for :func:`draw_guided_split` to work in."""
+
+    mass: NDArray[np.float64]
+    weight_of: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    cuts: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    below: NDArray[np.float64]
+
+
+@compiled(nogil=True)
+def make_path(n_categories: NDArray[np.int64]) -> Path:
+    """Return a path with room for the features that have these numbers of categories."""
+    n_features = n_categories.shape[0]
+    first_category = np.zeros(n_features + 1, dtype=np.int64)
+    first_category[1:] = np.cumsum(n_categories)
+    return Path(
+        np.empty(n_features),
+        np.empty(n_features),
+        np.zeros(n_features, dtype=np.int64),
+        np.zeros(first_category[n_features], dtype=np.bool_),
+        first_category,
+    )
+
+
+@compiled(nogil=True)
+def make_guided_scratch(n_features: int, n_classes: int) -> GuidedScratch:
+    """Return the arrays that :func:`draw_guided_split` works in."""
+    return GuidedScratch(
+        np.empty((n_features, n_classes)),
+        np.empty((n_features, n_classes)),
+        np.empty(n_features),
+        np.empty(n_features),
+        np.empty(n_classes),
+        np.empty(n_classes),
+        np.empty(n_classes),
+    )
+
+
+@compiled(nogil=True)
+def follow_path(path: Path, nodes: NDArray[Any], node: int, public: PublicFacts) -> None:
+    """Fill in what the way to `node` leaves open, by a walk over its ancestors."""
+    path.lower[:] = public.lower
+    path.upper[:] = public.upper
+    path.n_used[:] = 0
+    path.is_used[:] = False
     child = node
     above = nodes[node].parent
     while above >= 0:
         f = nodes[above].feature
-        cut = nodes[above].cut
+        threshold = nodes[above].threshold
         went_left = nodes[above].left == child
-        if n_categories[f] == 0:
+        if public.n_categories[f] == 0:
             if went_left:
-                upper[f] = min(upper[f], cut)
+                path.upper[f] = min(path.upper[f], threshold)
             else:
-                lower[f] = max(lower[f], cut)
+                path.lower[f] = max(path.lower[f], threshold)
         else:
-            slot = category_offset[f] + int(cut)
-            if not is_used[slot]:
-                is_used[slot] = True
-                n_used[f] += 1
+            slot = path.first_category[f] + int(threshold)
+            if not path.is_used[slot]:
+                path.is_used[slot] = True
+                path.n_used[f] += 1
             if went_left:
-                upper[f] = -1.0 - cut
+                path.upper[f] = -1.0 - threshold
         child = above
         above = nodes[above].parent
 
 
 @compiled(nogil=True)
-def nth_unused(is_used, start, stop, position):
-    """Category code of the unused category number `position` in ``start <= slot < stop``."""
+def _is_open(lower: float, upper: float, n_categories: int, n_closed: int) -> bool:
+    return lower < upper if n_categories == 0 else n_closed < n_categories
+
+
+@compiled(nogil=True)
+def _nth_unused(is_used: NDArray[np.bool_], start: int, stop: int, position: int) -> int:
     for slot in range(start, stop):
         if not is_used[slot]:
             if position == 0:
@@ -68,130 +182,131 @@ def nth_unused(is_used, start, stop, position):
 
 
 @compiled(nogil=True)
-def draw_uniform_split(
-    key, n_categories, lower, upper, n_used, is_used, category_offset, n_dropped
-):
+def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple[int, float]:
     """Draw a split as the paper does: a feature uniformly, then a cut uniformly (section 5).
 
     Parameters
     ----------
     key : uint64
         The node's key.
-    n_categories : ndarray of int64, shape (n_features,)
-        Zero marks a numeric feature.
-    lower, upper, n_used, is_used, category_offset
-        As :func:`walk_ancestors` leaves them.
-    n_dropped : int
-        How many leading categories of each feature are no candidates (1 for the usual one-hot
-        coding with k - 1 columns, 0 to allow all).
+    public : PublicFacts
+    path : Path
+        As :func:`follow_path` leaves it.
 
     Returns
     -------
     feature : int
         :data:`NO_SPLIT` when no feature has a candidate left.
-    cut : float
-        Threshold or category code.
+    threshold : float
+        Or category code.
     """
+    # Scalars and arrays into the calls: whole tuples would be copied for each feature.
+    n_categories, n_dropped = public.n_categories, public.n_dropped
+    lower, upper, n_used = path.lower, path.upper, path.n_used
     n_features = n_categories.shape[0]
-    n_candidates = 0
+    n_open = 0
     for f in range(n_features):
-        if n_categories[f] == 0:
-            if lower[f] < upper[f]:
-                n_candidates += 1
-        elif n_used[f] < n_categories[f] - n_dropped:
-            n_candidates += 1
-    if n_candidates == 0:
+        if _is_open(lower[f], upper[f], n_categories[f], n_used[f] + n_dropped):
+            n_open += 1
+    if n_open == 0:
         return NO_SPLIT, 0.0
-    position = int(keyed_uniform(key, _FEATURE_DRAW) * n_candidates)
+    position = int(keyed_uniform(key, _FEATURE_DRAW) * n_open)
     for f in range(n_features):
-        if n_categories[f] == 0:
-            is_candidate = lower[f] < upper[f]
-        else:
-            is_candidate = n_used[f] < n_categories[f] - n_dropped
-        if is_candidate:
+        if _is_open(lower[f], upper[f], n_categories[f], n_used[f] + n_dropped):
             if position == 0:
                 draw = keyed_uniform(key, _CUT_DRAW)
                 if n_categories[f] == 0:
                     return f, lower[f] + (upper[f] - lower[f]) * draw
                 n_unused = n_categories[f] - n_dropped - n_used[f]
-                start = category_offset[f]
-                slot = nth_unused(
-                    is_used, start + n_dropped, start + n_categories[f], int(draw * n_unused)
-                )
-                return f, float(slot - start)
+                first, stop = path.first_category[f], path.first_category[f + 1]
+                slot = _nth_unused(path.is_used, first + n_dropped, stop, int(draw * n_unused))
+                return f, float(slot - first)
             position -= 1
     return NO_SPLIT, 0.0
 
 
 @compiled(nogil=True)
-def _mass_below(cumulative, first, n_bins, position, k):
+def _mass_below(
+    cumulative: NDArray[np.float64], first: int, n_bins: int, position: float, k: int
+) -> float:
     """Released mass of class `k` below a position measured in bins, interpolated within a bin."""
     if not position > 0.0:
         return 0.0
     if position >= n_bins:
-        return cumulative[first + n_bins, k]
+        return float(cumulative[first + n_bins, k])
     whole = int(position)
-    low = cumulative[first + whole, k]
-    return low + (position - whole) * (cumulative[first + whole + 1, k] - low)
+    low = float(cumulative[first + whole, k])
+    return low + (position - whole) * (float(cumulative[first + whole + 1, k]) - low)
 
 
 @compiled(nogil=True)
-def draw_guided_split(key, lower, upper, guide, scratch):
-    """Draw a split that released histograms favour.
-
-    Each feature that is still open proposes the best of a few random cuts by their decrease of Gini impurity (the gain);
-    the feature is then drawn with probability proportional to its gain to the power `sharpness`,
-    or uniformly with probability `exploration` or where no gain is positive. The class masses of
-    a feature inside the node are those of its own histogram restricted to what the path left
-    open, reweighted by what the path says about the classes through the other features (as if
-    features were independent given the class, to the power `path_weight`).
-
-    Parameters
-    ----------
-    key : uint64
-        The node's key.
-    lower, upper : ndarray of float64, shape (n_features,)
-        What the path leaves open, on the scale of the guide (:meth:`lumberjack.guide.Guide.place`).
-    guide : tuple
-        ``(cumulative, first, n_bins, grid_lower, grid_upper, is_category, n_candidates, sharpness,
-        exploration, path_weight)``; the first six are those of :class:`lumberjack.guide.Guide`.
-    scratch : tuple of ndarray
-        Room to work in (:func:`guided_scratch`).
-
-    Returns
-    -------
-    feature : int
-        :data:`NO_SPLIT` when no feature has a candidate left.
-    cut : float
-        Threshold, between two cells where the cells are categories.
-    """
-    (cumulative, first, n_bins, grid_lower, grid_upper, is_category, n_candidates, sharpness,
-     exploration, path_weight) = guide  # fmt: skip
-    mass, weight_of, gains, cuts, weight, whole, below = scratch
+def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: GuidedScratch) -> None:
+    """Fill each feature's class masses inside the node, and what the path says of the classes."""
+    mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
+    cumulative, grid_lower, grid_upper = guide.cumulative, guide.lower, guide.upper
+    lower, upper = path.lower, path.upper
     n_features, n_classes = mass.shape
     weight[:] = 1.0
     for f in range(n_features):
-        start, end = first[f], first[f] + n_bins[f]
+        first, n_bins = guide.first[f], guide.n_bins[f]
+        end = first + n_bins
         if lower[f] == grid_lower[f] and upper[f] == grid_upper[f]:
             for k in range(n_classes):
                 mass[f, k] = cumulative[end, k]
                 weight_of[f, k] = 1.0
             continue
-        scale = n_bins[f] / (grid_upper[f] - grid_lower[f])
+        scale = n_bins / (grid_upper[f] - grid_lower[f])
         low = (lower[f] - grid_lower[f]) * scale
         high = (upper[f] - grid_lower[f]) * scale
         heaviest = 0.0
         for k in range(n_classes):
-            mass[f, k] = _mass_below(cumulative, start, n_bins[f], high, k) - _mass_below(
-                cumulative, start, n_bins[f], low, k
+            mass[f, k] = _mass_below(cumulative, first, n_bins, high, k) - _mass_below(
+                cumulative, first, n_bins, low, k
             )
-            weight_of[f, k] = ((mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)) ** path_weight
+            share = (mass[f, k] + 1.0) / (cumulative[end, k] + 1.0)
+            weight_of[f, k] = share**path_weight
             weight[k] *= weight_of[f, k]
             heaviest = max(heaviest, weight[k])
         for k in range(n_classes):
             # Only ratios count; many features would make the product too small for a float.
             weight[k] /= heaviest
 
+
+@compiled(nogil=True)
+def draw_guided_split(
+    key: np.uint64, path: Path, guide: Guide, rule: SplitRule, scratch: GuidedScratch
+) -> tuple[int, float]:
+    """Draw a split that released histograms favour.
+
+    Each feature that is still open proposes the best of a few random cuts by their decrease of
+    Gini impurity (the gain); the feature is then drawn with probability proportional to its gain to
+    a power, or uniformly when exploring or where no gain is positive. The class masses of a feature
+    inside the node are those of its own histogram restricted to what the path left open, reweighted
+    by what the path says about the classes through the other features.
+
+    Parameters
+    ----------
+    key : uint64
+        The node's key.
+    path : Path
+        On the scale of the guide (:meth:`lumberjack.guide.Guide.to_guide_scale`).
+    guide : Guide
+    rule : SplitRule
+    scratch : GuidedScratch
+
+    Returns
+    -------
+    feature : int
+        :data:`NO_SPLIT` when no feature has a candidate left.
+    threshold : float
+        Between two cells where the cells are categories.
+    """
+    _weigh_classes(path, guide, rule.path_weight, scratch)
+    mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
+    gains, cuts, whole, below = scratch.gains, scratch.cuts, scratch.whole, scratch.below
+    cumulative, grid_lower, grid_upper = guide.cumulative, guide.lower, guide.upper
+    lower, upper, is_category = path.lower, path.upper, guide.is_category
+    n_features, n_classes = mass.shape
     n_open = 0
     total_gain = 0.0
     position = _CUT_DRAW + 1
@@ -199,8 +314,8 @@ def draw_guided_split(key, lower, upper, guide, scratch):
         gains[f] = -1.0
         if not lower[f] < upper[f]:
             continue
-        start = first[f]
-        scale = n_bins[f] / (grid_upper[f] - grid_lower[f])
+        first, n_bins = guide.first[f], guide.n_bins[f]
+        scale = n_bins / (grid_upper[f] - grid_lower[f])
         low = (lower[f] - grid_lower[f]) * scale
         high = (upper[f] - grid_lower[f]) * scale
         n_edges = round(high - low) - 1
@@ -213,10 +328,10 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             # What this feature's own restriction says is in its masses already.
             per_record = weight[k] / weight_of[f, k]
             whole[k] = mass[f, k] * per_record
-            below[k] = _mass_below(cumulative, start, n_bins[f], low, k)
+            below[k] = _mass_below(cumulative, first, n_bins, low, k)
             total += whole[k]
             squares += whole[k] * whole[k]
-        for _ in range(n_candidates):
+        for _ in range(rule.n_candidates):
             draw = keyed_uniform(key, position)
             position += 1
             if is_category[f]:
@@ -231,7 +346,7 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             for k in range(n_classes):
                 part = 0.0
                 if mass[f, k] > 0.0:
-                    part = _mass_below(cumulative, start, n_bins[f], middle, k) - below[k]
+                    part = _mass_below(cumulative, first, n_bins, middle, k) - below[k]
                     part *= whole[k] / mass[f, k]
                 inside += part
                 squares_inside += part * part
@@ -243,11 +358,11 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             if gain > gains[f]:
                 gains[f] = gain
                 cuts[f] = cut
-        gains[f] = gains[f] ** sharpness
+        gains[f] = gains[f] ** rule.gain_power
         total_gain += gains[f]
     if n_open == 0:
         return NO_SPLIT, 0.0
-    if total_gain <= 0.0 or keyed_uniform(key, _FEATURE_DRAW) < exploration:
+    if total_gain <= 0.0 or keyed_uniform(key, _FEATURE_DRAW) < rule.exploration:
         chosen = int(keyed_uniform(key, _CUT_DRAW) * n_open)
         for f in range(n_features):
             if gains[f] >= 0.0:
@@ -263,17 +378,3 @@ def draw_guided_split(key, lower, upper, guide, scratch):
             if target < 0.0:
                 break
     return last, cuts[last]
-
-
-@compiled(nogil=True)
-def guided_scratch(n_features, n_classes):
-    """Return the arrays that :func:`draw_guided_split` works in."""
-    return (
-        np.empty((n_features, n_classes)),
-        np.empty((n_features, n_classes)),
-        np.empty(n_features),
-        np.empty(n_features),
-        np.empty(n_classes),
-        np.empty(n_classes),
-        np.empty(n_classes),
-    )

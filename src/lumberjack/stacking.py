@@ -23,7 +23,6 @@ vector of its diagonal and sqrt(2) times what is above it, whose norm is the Fro
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,65 +45,39 @@ _RIDGE = 2.0
 
 
 @compiled(nogil=True)
-def add_left_out_shares(total, released, leaf_of_row, labels, is_vote):
-    """Add what a tree says of each training row when the row's own count is taken out.
-
-    Parameters
-    ----------
-    total : ndarray of float64, shape (n_rows, n_classes)
-        Is added to: class shares, or 1 for the class with the largest count.
-    released : ndarray of float64, shape (n_nodes, n_classes)
-        Noisy class counts of the leaves.
-    leaf_of_row : ndarray of int32, shape (n_rows,)
-        The leaf of each row.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    is_vote : bool
-        Whether a leaf votes for one class.
-    """
-    n_rows, n_classes = total.shape
-    counts = np.empty(n_classes)
-    for i in range(n_rows):
-        for k in range(n_classes):
-            counts[k] = released[leaf_of_row[i], k]
-        counts[labels[i]] -= 1.0
-        if is_vote:
-            total[i, counts.argmax()] += 1.0
-            continue
-        whole = 0.0
-        for k in range(n_classes):
-            counts[k] = max(counts[k], 0.0)
-            whole += counts[k]
-        for k in range(n_classes):
-            total[i, k] += counts[k] / whole if whole > 0.0 else 1.0 / n_classes
-
-
-@compiled(nogil=True)
-def _describe(row, placed, shares, contrasts, tables, bound, phi):
+def _describe(
+    phi: NDArray[np.float64],
+    values: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    contrasts: NDArray[np.float64],
+    guide: Guide,
+    bound: float,
+) -> None:
     """Fill Phi of one row: intercepts, log class shares of the forest, evidence of each feature.
 
     All of it is scaled down to the bound, intercepts included, so that the most likely class stays.
     """
-    first, n_bins, lower, upper, is_category, evidence = tables
     n_classes = phi.shape[0]
     n_intercepts = n_classes - 1
     mean = 0.0
     for k in range(n_classes):
         for j in range(n_intercepts):
             phi[k, j] = contrasts[j, k]
-        phi[k, n_intercepts] = math.log(max(shares[row, k], _LEAST_SHARE))
+        phi[k, n_intercepts] = math.log(max(shares[k], _LEAST_SHARE))
         mean += phi[k, n_intercepts] / n_classes
     for k in range(n_classes):
         phi[k, n_intercepts] -= mean
-    for f in range(n_bins.shape[0]):
-        x = placed[row, f]
-        width = upper[f] - lower[f]
-        cell = int((x - lower[f]) / width * n_bins[f]) if width > 0.0 else 0
-        cell = min(max(cell, 0), n_bins[f] - 1)
+    for f in range(guide.n_bins.shape[0]):
+        x = values[f]
+        width = guide.upper[f] - guide.lower[f]
+        cell = int((x - guide.lower[f]) / width * guide.n_bins[f]) if width > 0.0 else 0
+        cell = min(max(cell, 0), guide.n_bins[f] - 1)
         # Between two categories lie those that the schema does not list.
-        is_seen = not is_category[f] or x == math.floor(x)
+        is_seen = not guide.is_category[f] or x == math.floor(x)
+        # Evidence has a row less per feature than the blocks of cumulative masses.
+        slot = guide.first[f] - f + cell
         for k in range(n_classes):
-            phi[k, n_intercepts + 1 + f] = evidence[first[f] - f + cell, k] if is_seen else 0.0
+            phi[k, n_intercepts + 1 + f] = guide.evidence[slot, k] if is_seen else 0.0
     square = 0.0
     for k in range(n_classes):
         for a in range(phi.shape[1]):
@@ -117,7 +90,9 @@ def _describe(row, placed, shares, contrasts, tables, bound, phi):
 
 
 @compiled(nogil=True)
-def _predict_row(phi, weights, q):
+def _predict_row(
+    phi: NDArray[np.float64], weights: NDArray[np.float64], q: NDArray[np.float64]
+) -> None:
     """Fill q with the softmax of the scores of one row."""
     n_classes = phi.shape[0]
     for k in range(n_classes):
@@ -134,32 +109,41 @@ def _predict_row(phi, weights, q):
 
 
 @compiled(nogil=True)
-def _predict(placed, shares, contrasts, tables, weights, bound):
+def _predict(
+    scaled: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    contrasts: NDArray[np.float64],
+    guide: Guide,
+    weights: NDArray[np.float64],
+    bound: float,
+) -> NDArray[np.float64]:
     n_rows, n_classes = shares.shape
     phi = np.empty((n_classes, weights.shape[0]))
     probabilities = np.empty((n_rows, n_classes))
     for i in range(n_rows):
-        _describe(i, placed, shares, contrasts, tables, bound, phi)
+        _describe(phi, scaled[i], shares[i], contrasts, guide, bound)
         _predict_row(phi, weights, probabilities[i])
     return probabilities
 
 
 @compiled(nogil=True)
-def sum_derivatives(placed, labels, shares, contrasts, tables, weights, bound):
+def sum_derivatives(
+    scaled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    contrasts: NDArray[np.float64],
+    guide: Guide,
+    weights: NDArray[np.float64],
+    bound: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return gradient and Hessian of the log likelihood and its negative. NOT private.
 
     Parameters
     ----------
-    placed : ndarray of float64, shape (n_rows, n_features)
-        Rows on the scale of the guide.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest, the row's own count taken out.
+    scaled, labels, shares, guide
+        As for :func:`release_stack`.
     contrasts : ndarray of float64, shape (n_classes - 1, n_classes)
         Columns of the intercepts.
-    tables : tuple
-        ``first, n_bins, lower, upper, is_category, evidence`` of the guide.
     weights : ndarray of float64, shape (n_weights,)
         Where to take the derivatives.
     bound : float
@@ -178,7 +162,7 @@ def sum_derivatives(placed, labels, shares, contrasts, tables, weights, bound):
     gradient = np.zeros(n_weights)
     hessian = np.zeros((n_weights, n_weights))
     for i in range(n_rows):
-        _describe(i, placed, shares, contrasts, tables, bound, phi)
+        _describe(phi, scaled[i], shares[i], contrasts, guide, bound)
         _predict_row(phi, weights, q)
         mean[:] = 0.0
         for k in range(n_classes):
@@ -200,10 +184,6 @@ def sum_derivatives(placed, labels, shares, contrasts, tables, weights, bound):
 def _contrasts(n_classes: int) -> NDArray[np.float64]:
     """Return orthogonal rows that span the differences between classes."""
     return np.ascontiguousarray(helmert(n_classes) / math.sqrt(2.0))
-
-
-def _tables(guide: Guide) -> tuple[NDArray[Any], ...]:
-    return guide.first, guide.n_bins, guide.lower, guide.upper, guide.is_category, guide.evidence
 
 
 def sensitivities(bound: float) -> tuple[float, float]:
@@ -262,7 +242,7 @@ def add_noise(
 
 
 def release_stack(
-    placed: NDArray[np.float64],
+    scaled: NDArray[np.float64],
     labels: NDArray[np.int64],
     shares: NDArray[np.float64],
     guide: Guide,
@@ -273,12 +253,12 @@ def release_stack(
 
     Parameters
     ----------
-    placed : ndarray of float64, shape (n_rows, n_features)
+    scaled : ndarray of float64, shape (n_rows, n_features)
         Rows on the scale of the guide.
     labels : ndarray of int64, shape (n_rows,)
         Class codes.
     shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest, the row's own count taken out (:func:`add_left_out_shares`).
+        Class shares of the forest, the row's own count taken out.
     guide : Guide
         Released histograms.
     sigma : float
@@ -301,7 +281,7 @@ def release_stack(
     )
     size = len(weights)
     gradient, hessian = sum_derivatives(
-        placed, labels, shares, _contrasts(n_classes), _tables(guide), weights, _BOUND
+        scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND
     )
     gradient, hessian = add_noise(gradient, hessian, sigma, _BOUND, generator)
     # Noise gives flat directions any curvature; the ridge, on its scale, keeps them near the start.
@@ -315,7 +295,7 @@ def release_stack(
 
 
 def predict_stacked(
-    placed: NDArray[np.float64],
+    scaled: NDArray[np.float64],
     shares: NDArray[np.float64],
     guide: Guide,
     weights: NDArray[np.float64],
@@ -324,12 +304,8 @@ def predict_stacked(
 
     Parameters
     ----------
-    placed : ndarray of float64, shape (n_rows, n_features)
-        Rows on the scale of the guide.
-    shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest.
-    guide : Guide
-        Released histograms.
+    scaled, shares, guide
+        As for :func:`release_stack`, of the rows to predict.
     weights : ndarray of float64, shape (n_classes + n_features,)
         As :func:`release_stack` gives them.
 
@@ -337,4 +313,4 @@ def predict_stacked(
     -------
     ndarray of float64, shape (n_rows, n_classes)
     """
-    return _predict(placed, shares, _contrasts(shares.shape[1]), _tables(guide), weights, _BOUND)
+    return _predict(scaled, shares, _contrasts(shares.shape[1]), guide, weights, _BOUND)

@@ -14,14 +14,21 @@ from lumberjack.compiled import compiled
 
 
 @compiled(nogil=True)
-def _apply(X, feature, cut, left, is_categorical, leaves):
+def _apply(
+    X: NDArray[np.float64],
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float64],
+    children_left: NDArray[np.int32],
+    is_categorical: NDArray[np.bool_],
+    leaves: NDArray[np.int64],
+) -> None:
     for row in range(X.shape[0]):
         node = 0
-        while left[node] >= 0:
+        while children_left[node] >= 0:
             f = feature[node]
             value = X[row, f]
-            goes_left = value == cut[node] if is_categorical[f] else value <= cut[node]
-            node = left[node] if goes_left else left[node] + 1
+            is_left = value == threshold[node] if is_categorical[f] else value <= threshold[node]
+            node = children_left[node] if is_left else children_left[node] + 1
         leaves[row] = node
 
 
@@ -33,18 +40,23 @@ class ReleasedTree:
     ----------
     feature : ndarray of int32, shape (n_nodes,)
         Split feature; -1 for a leaf. Nodes are numbered breadth first from the root, 0.
-    cut : ndarray of float64, shape (n_nodes,)
-        Threshold (numeric: left when ``x <= cut``) or category code (left when ``x == cut``).
-    left : ndarray of int32, shape (n_nodes,)
+    threshold : ndarray of float64, shape (n_nodes,)
+        Left when ``x <= threshold`` (numeric feature) or ``x == threshold`` (a category code).
+    children_left : ndarray of int32, shape (n_nodes,)
         Left child, the right one is the next number; -1 for a leaf.
-    scores : ndarray of float64, shape (n_nodes, n_classes)
+    value : ndarray of float64, shape (n_nodes, n_classes)
         Released class scores of the leaves; zero for inner nodes.
     """
 
     feature: NDArray[np.int32]
-    cut: NDArray[np.float64]
-    left: NDArray[np.int32]
-    scores: NDArray[np.float64]
+    threshold: NDArray[np.float64]
+    children_left: NDArray[np.int32]
+    value: NDArray[np.float64]
+
+    @property
+    def children_right(self) -> NDArray[np.int32]:
+        """Right child of each node, shape (n_nodes,); -1 for a leaf."""
+        return np.where(self.children_left < 0, self.children_left, self.children_left + 1)
 
     @property
     def n_nodes(self) -> int:
@@ -54,15 +66,15 @@ class ReleasedTree:
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""
-        return int((self.left < 0).sum())
+        return int((self.children_left < 0).sum())
 
     @property
     def depth(self) -> int:
         """Number of splits on the longest path."""
         depths = np.zeros(self.n_nodes, dtype=np.int64)
         # Children have larger numbers than their parent, so one pass in order is enough.
-        for node in np.flatnonzero(self.left >= 0):
-            depths[self.left[node] : self.left[node] + 2] = depths[node] + 1
+        for node in np.flatnonzero(self.children_left >= 0):
+            depths[self.children_left[node] : self.children_left[node] + 2] = depths[node] + 1
         return int(depths.max())
 
     def apply(
@@ -73,7 +85,7 @@ class ReleasedTree:
         Parameters
         ----------
         values : ndarray of float64, shape (n_rows, n_features)
-            Encoded rows.
+            Rows on the scale of the thresholds.
         is_categorical : ndarray of bool, shape (n_features,)
             Which features hold category codes.
 
@@ -83,5 +95,5 @@ class ReleasedTree:
             Node numbers.
         """
         leaves = np.empty(len(values), dtype=np.int64)
-        _apply(values, self.feature, self.cut, self.left, is_categorical, leaves)
+        _apply(values, self.feature, self.threshold, self.children_left, is_categorical, leaves)
         return leaves

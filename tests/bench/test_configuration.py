@@ -147,6 +147,6 @@ def test_the_default_is_lumberjack_with_the_papers_settings(
     assert (config.method.name, config.eps, config.delta) == ("lumberjack", 1.0, 1e-6)
     params = config.method.params
     assert (params.n_estimators, params.max_depth) == (n_estimators, 100)
-    assert (params.structure_fraction, params.accounting) == (0.75, "paper")
+    assert (params.structure_share, params.accounting) == (0.75, "paper")
     assert hydras.config([]).dataset.name == "adult"
     assert read_settings(config).results_dir == Path.cwd() / "results"

@@ -57,7 +57,7 @@ def test_a_package_of_ones_own_can_be_allowed_but_not_its_namesakes() -> None:
         (
             {"target": "lumberjack.LumberjackClassifier", "is_private": True, "mode": "tight"},
             "majority has no modes, got method.mode=tight. What it does follows from its parameters: "
-            "n_estimators, max_depth, structure_fraction, leaf_mechanism, accounting",
+            "n_estimators, max_depth, structure_share, leaves, accounting",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_touches_and_bound_are_those_of_the_search_and_of_lemma_5(measurements):
     assert touches["top_down", 100] == 100
     for one in measurements:
         if one.method == "binary_search":
-            size = {"n_records": one.n_records, "height": one.height}
+            size = {"n_records": one.n_records, "n_queries_per_record": one.n_touches}
             assert one.bound == pytest.approx(get_error_bound(one.sigma, beta=BETA, **size))
 
 

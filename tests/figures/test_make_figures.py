@@ -146,7 +146,10 @@ def test_what_cannot_be_shown_or_written_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     ("changes", "also"),
-    [({"dataset": "mine"}, "it holds mine"), ({"status": "failed"}, "1 of its runs failed")],
+    [
+        ({"dataset": "mine"}, "it holds mine"),
+        ({"status": "failed"}, "1 of its runs have no result"),
+    ],
 )
 def test_a_table_without_rows_for_the_figure_says_what_to_run(
     write_results, capsys, tmp_path, changes, also

@@ -1,4 +1,7 @@
-"""What the accounting accepts as an argument: one refusal, in one line, for each kind of value."""
+"""What the accounting accepts as an argument: one refusal, in one line, for each kind of value.
+
+Each function returns the value, or raises a ``ValueError`` that names it.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,12 @@ def _number(name: str, value: float) -> float:
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Return epsilon if it is positive and finite.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
-    epsilon = _number("epsilon", epsilon)
-    if not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon:g}.")
-    return epsilon
+    """Return epsilon if it is positive and finite."""
+    return check_positive("epsilon", epsilon)
 
 
 def check_delta(delta: float) -> float:
-    """Return delta if it lies strictly between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Return delta if it lies strictly between 0 and 1."""
     delta = _number("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(
@@ -47,13 +35,7 @@ def check_delta(delta: float) -> float:
 
 
 def check_positive(name: str, value: float) -> float:
-    """Return the value if it is positive and finite.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Return the value if it is positive and finite."""
     value = _number(name, value)
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {value:g}.")
@@ -61,13 +43,7 @@ def check_positive(name: str, value: float) -> float:
 
 
 def check_non_negative(name: str, value: float) -> float:
-    """Return the value if it is finite and not negative.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Return the value if it is finite and not negative."""
     value = _number(name, value)
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be finite and not negative, got {value:g}.")
@@ -75,15 +51,16 @@ def check_non_negative(name: str, value: float) -> float:
 
 
 def check_count(name: str, value: int, *, minimum: int = 1) -> int:
-    """Return the value if it is an integer of at least ``minimum``.
-
-    Raises
-    ------
-    ValueError
-        Otherwise.
-    """
+    """Return the value if it is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ValueError(f"{name} must be an integer, got {value!r}.")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
     return int(value)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return the value if it is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+    return value

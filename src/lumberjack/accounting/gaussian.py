@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from lumberjack.accounting.checks import check_delta, check_non_negative, check_positive
+from lumberjack.accounting.checks import check_delta, check_non_negative
 from lumberjack.accounting.roots import largest_within, smallest_within
 
 _SQRT_HALF = np.sqrt(0.5)
@@ -28,7 +28,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 def _mills_ratio(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return (1 - Phi(z)) / phi(z)."""
-    return _SQRT_HALF_PI * erfcx(z * _SQRT_HALF)
+    ratio: NDArray[np.float64] = _SQRT_HALF_PI * erfcx(z * _SQRT_HALF)
+    return ratio
 
 
 def _delta_of_non_negative_epsilon(
@@ -85,11 +86,6 @@ def get_delta(epsilon: ArrayLike, mu: ArrayLike) -> float | NDArray[np.float64]:
     -------
     float or ndarray
         G(epsilon, mu), with a relative error below 1e-12 wherever it is above 1e-300.
-
-    Raises
-    ------
-    ValueError
-        If an argument is NaN or ``mu`` is negative.
     """
     epsilons, mus = np.broadcast_arrays(
         np.asarray(epsilon, dtype=np.float64), np.asarray(mu, dtype=np.float64)
@@ -127,11 +123,6 @@ def get_epsilon(delta: float, mu: float) -> float:
     -------
     float
         Rounded up: ``get_delta`` at the result is at most ``delta``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     delta = check_delta(delta)
     mu = check_non_negative("mu", mu)
@@ -154,37 +145,7 @@ def get_mu(epsilon: float, delta: float) -> float:
     -------
     float
         Rounded down: ``get_delta`` at the result is at most ``delta``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     epsilon = check_non_negative("epsilon", epsilon)
     delta = check_delta(delta)
     return largest_within(lambda mu: get_delta(epsilon, mu), delta)
-
-
-def get_sigma(epsilon: float, delta: float, *, sensitivity: float = 1.0) -> float:
-    """Return the smallest standard deviation of Gaussian noise for (epsilon, delta).
-
-    Parameters
-    ----------
-    epsilon : float
-        Not negative.
-    delta : float
-        In (0, 1).
-    sensitivity : float, default=1.0
-        Largest L2 distance that one record can cause, positive.
-
-    Returns
-    -------
-    float
-        ``sensitivity / get_mu(epsilon, delta)``.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-    return check_positive("sensitivity", sensitivity) / get_mu(epsilon, delta)

@@ -1,4 +1,4 @@
-"""What is promised about privacy, and the ledger of what a fit released.
+"""What is promised about privacy: a guarantee, and the card of a method.
 
 Symbols: ``epsilon`` and ``delta`` as in Definition 1 of the paper. Nothing is computed from data
 here; the numbers come from the other modules of this package.
@@ -50,71 +50,6 @@ class Guarantee:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """One group of private queries that a fit answered.
-
-    Parameters
-    ----------
-    name : str
-        What was released, e.g. "structure".
-    mechanism : str
-        The mechanism, by name.
-    theorem : str
-        Where its guarantee is proved.
-    sensitivity : str
-        What one record can change.
-    n_touches : int
-        Number of the group's queries that one record can be counted in.
-    parameters : dict of str to float
-        Noise scales and thresholds.
-    guarantee : Guarantee or None
-        What the group satisfies by itself, where that is how the total is composed.
-    """
-
-    name: str
-    mechanism: str
-    theorem: str
-    sensitivity: str
-    n_touches: int
-    parameters: dict[str, float]
-    guarantee: Guarantee | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """Everything a fit released and the guarantee of it all together.
-
-    Parameters
-    ----------
-    releases : tuple of Release
-        In the order of release.
-    accounting : str
-        Name of the accounting that yields the total ("paper", "safe", "tight").
-    total : Guarantee
-        The guarantee of all releases together.
-    caveats : tuple of str
-        Facts that weaken it, e.g. fixed noise seeds or bounds read from the rows.
-    """
-
-    releases: tuple[Release, ...]
-    accounting: str
-    total: Guarantee
-    caveats: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        lines = [f"{self.total} (accounting: {self.accounting})"]
-        for release in self.releases:
-            values = ", ".join(f"{k}={v:.6g}" for k, v in release.parameters.items())
-            own = f" {release.guarantee}" if release.guarantee else ""
-            lines.append(
-                f"- {release.name}: {release.mechanism}, {release.n_touches} touches, {values};"
-                f" {release.theorem}{own}"
-            )
-        lines += [f"! {caveat}" for caveat in self.caveats]
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
 class PrivacyCard:
     """What a method claims about privacy, where the claim comes from and what is known against it.
 
@@ -150,12 +85,7 @@ class PrivacyCard:
         return self.status in ("doubted", "broken")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the card as plain data.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the card as plain data."""
         data = asdict(self)
         if self.claimed is not None:
             data["claimed"] = {

@@ -1,273 +1,119 @@
-"""Structure, leaf counts, guide histograms and stacking as one Gaussian-type release.
+"""Threshold queries and other groups of queries as one release, under the ``safe`` accounting.
 
-Symbols as in :mod:`lumberjack.accounting.sparse_threshold`. A record touches ``structure_touches``
-threshold queries, ``leaf_touches`` leaf counts (one a tree), ``guide_touches`` histogram cells
-(one a feature) and ``stack_touches`` vectors of unit L2 sensitivity, released last. Their Gaussian
-parts compose, also adaptively, to
+Symbols as in :mod:`lumberjack.accounting.sparse_threshold`. The Gaussian parts of all groups compose,
+also adaptively, to
 
-    mu_total^2 = structure_touches/sigma^2 + leaf_touches/sigma_leaf^2
-                 + guide_touches/sigma_guide^2 + stack_touches/sigma_stack^2
+    mu_total^2 = sum over groups of count/sigma^2
 
-and each group owns a share of mu_total^2. The whole delta for the structure and for the composition
-at once would not be sound: histograms that are released first let the structure queries adapt.
+and each group owns a share of mu_total^2. The whole delta for the steps over the floor and for the
+composition at once would not be sound: a group that is released first lets the structure adapt.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
-from lumberjack.accounting import gaussian
+from lumberjack.accounting import gaussian, zcdp
 from lumberjack.accounting.checks import (
-    check_count,
     check_delta,
     check_epsilon,
     check_non_negative,
     check_positive,
 )
+from lumberjack.accounting.groups import Group, JointNoise, Structure, get_mu
+from lumberjack.accounting.guarantee import Guarantee
 from lumberjack.accounting.sparse_threshold import (
     GAUSSIAN_SHARE,
-    SummedDelta,
-    _ratio_for_steps,
-    get_delta_safe_parts,
+    SafeDelta,
+    calibrate_paper,
+    calibrate_safe,
+    get_delta_inf,
+    get_margin_ratio,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JointNoise:
-    """Noise of the groups of a joint release.
+def get_delta_joint_parts(
+    epsilon: float, structures: Structure | Sequence[Structure], others: Sequence[Group] = ()
+) -> SafeDelta:
+    """Return both parts of the ``safe`` delta of one joint release, or of several together.
+
+    The argument of :func:`lumberjack.accounting.sparse_threshold.get_delta_safe` takes any number of
+    structures: no step over a floor shows in any of them but with the sum of their delta_inf (union
+    bound), and everything else is one adaptive composition, of Gaussian releases (their squared mu
+    add up) or, where leaves vote, of zCDP mechanisms (Lemmas 9 and 11).
 
     Parameters
     ----------
-    mu_total : float
-        mu of everything Gaussian together.
-    sigma : float
-        Standard deviation of the threshold queries' noise, in records.
-    margin : float
-        The paper's Delta, in records.
-    sigma_leaf : float
-        Standard deviation of the noise of leaf class counts; infinite without leaves.
-    sigma_guide : float
-        Standard deviation of the noise of guide histograms; infinite without a guide.
-    gumbel_scale_leaf : float, default=inf
-        Scale of the Gumbel noise of leaves that vote; finite only where the accounting covers
-        them, and then in place of ``sigma_leaf``.
-    sigma_stack : float, default=inf
-        Standard deviation of the noise of the stacking vectors, per unit of L2 sensitivity; infinite
-        without stacking.
+    epsilon : float
+        Positive.
+    structures : Structure or sequence of Structure
+        Threshold queries with their noise, each with a floor of its own.
+    others : sequence of Group
+        The other groups with their noise, released in any order.
     """
-
-    mu_total: float
-    sigma: float
-    margin: float
-    sigma_leaf: float
-    sigma_guide: float
-    gumbel_scale_leaf: float = math.inf
-    sigma_stack: float = math.inf
-
-    @property
-    def threshold(self) -> float:
-        """The threshold 1 + margin, at which exactly the empty nodes are rejected without noise."""
-        return 1.0 + self.margin
+    epsilon = check_epsilon(epsilon)
+    structures = [structures] if isinstance(structures, Structure) else structures
+    # Nested, as the noise of seeded fits depends on the last digit.
+    mu = math.hypot(*(one.mu for one in structures), get_mu(others))
+    has_votes = any(group.is_vote for group in others)
+    return SafeDelta(
+        delta_gauss=zcdp.get_delta(epsilon, mu * mu / 2)
+        if has_votes
+        else gaussian.get_delta(epsilon, mu),
+        delta_inf=sum(get_delta_inf(one.count, one.margin / one.sigma) for one in structures),
+    )
 
 
-def _check_group(name: str, touches: int, share: float) -> tuple[int, float]:
-    """Return touches and share of an optional group that must be both zero or both positive."""
-    touches = check_count(f"{name}_touches", touches, minimum=0)
-    share = check_non_negative(f"{name}_share", share)
-    if (touches > 0) != (share > 0):
-        raise ValueError(
-            f"{name}_touches and {name}_share must be both zero or both positive,"
-            f" got {touches} and {share:g}."
-        )
-    return touches, share
+def get_delta_joint(
+    epsilon: float, structures: Structure | Sequence[Structure], others: Sequence[Group] = ()
+) -> float:
+    """Return the ``safe`` delta, at most 1; arguments as for :func:`get_delta_joint_parts`."""
+    return min(1.0, get_delta_joint_parts(epsilon, structures, others).delta)
 
 
 def get_noise(
-    mu_total: float,
-    ratio: float,
-    *,
-    structure_touches: int,
-    leaf_touches: int,
-    guide_touches: int = 0,
-    stack_touches: int = 0,
-    structure_share: float,
-    leaf_share: float,
-    guide_share: float = 0.0,
-    stack_share: float = 0.0,
+    mu_total: float, ratio: float, structure: Structure, others: Sequence[Group]
 ) -> JointNoise:
     """Return the noise of each group from the total mu, the ratio margin/sigma and the shares.
 
     Parameters
     ----------
     mu_total : float
-        mu of everything Gaussian together, positive.
+        mu of everything together, positive.
     ratio : float
         margin/sigma of the threshold queries, not negative.
-    structure_touches : int
-        Threshold queries in which one record can be counted, at least 1.
-    leaf_touches, guide_touches, stack_touches : int
-        Leaf counts and histogram cells in which one record is counted, and stacking vectors; 0 where
-        there is none.
-    structure_share, leaf_share, guide_share, stack_share : float
-        Parts of mu_total^2; they add up to 1.
-
-    Returns
-    -------
-    JointNoise
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or the shares do not add up to 1.
+    structure : Structure
+        The threshold queries, with their share.
+    others : sequence of Group
+        The other groups, with theirs; all shares add up to 1.
     """
     mu_total = check_positive("mu_total", mu_total)
     ratio = check_non_negative("ratio", ratio)
-    m = check_count("structure_touches", structure_touches)
-    structure_share = check_positive("structure_share", structure_share)
-    k, leaf_share = _check_group("leaf", leaf_touches, leaf_share)
-    d, guide_share = _check_group("guide", guide_touches, guide_share)
-    n_stack, stack_share = _check_group("stack", stack_touches, stack_share)
-    shares = (structure_share, leaf_share, guide_share, stack_share)
+    groups = (structure, *others)
+    shares = [group.share or 0.0 for group in groups]
     total = sum(shares)
-    if abs(total - 1) > 1e-9:
+    if 0.0 in shares or abs(total - 1) > 1e-9:
         raise ValueError(
-            "structure_share, leaf_share, guide_share and stack_share must add up to 1,"
-            f" got {' + '.join(f'{share:g}' for share in shares)} = {total:g}."
+            f"the shares of {', '.join(group.name for group in groups)} must be positive and add up to"
+            f" 1, got {' + '.join(f'{share:g}' for share in shares)} = {total:g}."
         )
-
-    def sigma_of(touches: int, share: float) -> float:
-        return math.sqrt(touches * total / share) / mu_total if touches else math.inf
-
-    sigma = sigma_of(m, structure_share)
+    sigmas = [
+        math.sqrt(group.count * total / share) / mu_total
+        for group, share in zip(groups, shares, strict=True)
+    ]
     return JointNoise(
         mu_total=mu_total,
-        sigma=sigma,
-        margin=sigma * ratio,
-        sigma_leaf=sigma_of(k, leaf_share),
-        sigma_guide=sigma_of(d, guide_share),
-        sigma_stack=sigma_of(n_stack, stack_share),
+        structure=replace(structure, scale=sigmas[0], margin=sigmas[0] * ratio),
+        others=tuple(
+            group.with_sigma(sigma) for group, sigma in zip(others, sigmas[1:], strict=True)
+        ),
     )
-
-
-def get_delta_joint_safe_parts(
-    epsilon: float,
-    *,
-    structure_touches: int,
-    sigma: float,
-    margin: float,
-    leaf_touches: int = 0,
-    sigma_leaf: float = math.inf,
-    guide_touches: int = 0,
-    sigma_guide: float = math.inf,
-    stack_touches: int = 0,
-    sigma_stack: float = math.inf,
-) -> SummedDelta:
-    """Return both parts of the ``safe`` delta of a joint release.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    structure_touches : int
-        Threshold queries in which one record can be counted, at least 1.
-    sigma, margin : float
-        Noise of the threshold queries.
-    leaf_touches, guide_touches, stack_touches : int, default=0
-        Leaf counts and histogram cells in which one record is counted, and stacking vectors.
-    sigma_leaf, sigma_guide, sigma_stack : float, default=inf
-        Standard deviations of their noise; infinite where nothing is released.
-
-    Returns
-    -------
-    SummedDelta
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-    mu_extra = math.hypot(
-        _mu_of("leaf", leaf_touches, sigma_leaf),
-        _mu_of("guide", guide_touches, sigma_guide),
-        _mu_of("stack", stack_touches, sigma_stack),
-    )
-    return get_delta_safe_parts(epsilon, structure_touches, sigma, margin, mu_extra)
-
-
-def get_delta_joint_safe(
-    epsilon: float,
-    *,
-    structure_touches: int,
-    sigma: float,
-    margin: float,
-    leaf_touches: int = 0,
-    sigma_leaf: float = math.inf,
-    guide_touches: int = 0,
-    sigma_guide: float = math.inf,
-    stack_touches: int = 0,
-    sigma_stack: float = math.inf,
-) -> float:
-    """Return the ``safe`` delta of a joint release.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive.
-    structure_touches : int
-        Threshold queries in which one record can be counted, at least 1.
-    sigma, margin : float
-        Noise of the threshold queries.
-    leaf_touches, guide_touches, stack_touches : int, default=0
-        Leaf counts and histogram cells in which one record is counted, and stacking vectors.
-    sigma_leaf, sigma_guide, sigma_stack : float, default=inf
-        Standard deviations of their noise; infinite where nothing is released.
-
-    Returns
-    -------
-    float
-        At most 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-    parts = get_delta_joint_safe_parts(
-        epsilon,
-        structure_touches=structure_touches,
-        sigma=sigma,
-        margin=margin,
-        leaf_touches=leaf_touches,
-        sigma_leaf=sigma_leaf,
-        guide_touches=guide_touches,
-        sigma_guide=sigma_guide,
-        stack_touches=stack_touches,
-        sigma_stack=sigma_stack,
-    )
-    return min(1.0, parts.delta)
-
-
-def _mu_of(name: str, touches: int, sigma: float) -> float:
-    """Return sqrt(touches)/sigma of an optional group."""
-    touches = check_count(f"{name}_touches", touches, minimum=0)
-    if touches == 0:
-        return 0.0
-    return math.sqrt(touches) / check_positive(f"sigma_{name}", sigma)
 
 
 def calibrate_joint(
-    epsilon: float,
-    delta: float,
-    *,
-    structure_touches: int,
-    leaf_touches: int,
-    guide_touches: int = 0,
-    stack_touches: int = 0,
-    structure_share: float,
-    leaf_share: float,
-    guide_share: float = 0.0,
-    stack_share: float = 0.0,
+    epsilon: float, delta: float, structure: Structure, others: Sequence[Group] = ()
 ) -> JointNoise:
     """Return the noise of a joint release that ``safe`` gives (epsilon, delta).
 
@@ -277,56 +123,62 @@ def calibrate_joint(
         Positive.
     delta : float
         In (0, 1); 0.6 of it covers the Gaussian part and 0.4 the steps over the floor.
-    structure_touches : int
-        Threshold queries in which one record can be counted, at least 1.
-    leaf_touches, guide_touches, stack_touches : int
-        Leaf counts and histogram cells in which one record is counted, and stacking vectors; 0 where
-        there is none.
-    structure_share, leaf_share, guide_share, stack_share : float
-        Parts of mu_total^2; they add up to 1.
+    structure : Structure
+        The threshold queries, with their share.
+    others : sequence of Group
+        The other groups, with theirs, none of them a vote; all shares add up to 1.
 
     Returns
     -------
     JointNoise
-        ``get_delta_joint_safe`` at it is at most ``delta``.
+        ``get_delta_joint`` at it is at most ``delta``.
 
     Raises
     ------
     ValueError
-        If an argument is out of range or the shares do not add up to 1.
+        If a group votes (``calibrate_tight`` covers votes), the shares do not add up to 1 or another
+        argument is out of range.
     """
-    epsilon = check_epsilon(epsilon)
-    delta = check_delta(delta)
-    m = check_count("structure_touches", structure_touches)
-    mu_total = gaussian.get_mu(epsilon, GAUSSIAN_SHARE * delta)
-    ratio = _ratio_for_steps((1 - GAUSSIAN_SHARE) * delta, m)
+    if any(group.is_vote for group in others):
+        raise ValueError("the safe accounting calibrates no votes jointly; use calibrate_tight.")
+    mu_total = gaussian.get_mu(check_epsilon(epsilon), GAUSSIAN_SHARE * check_delta(delta))
+    ratio = get_margin_ratio((1 - GAUSSIAN_SHARE) * delta, structure.count)
     while True:
-        noise = get_noise(
-            mu_total,
-            ratio,
-            structure_touches=structure_touches,
-            leaf_touches=leaf_touches,
-            guide_touches=guide_touches,
-            stack_touches=stack_touches,
-            structure_share=structure_share,
-            leaf_share=leaf_share,
-            guide_share=guide_share,
-            stack_share=stack_share,
-        )
-        reached = get_delta_joint_safe(
-            epsilon,
-            structure_touches=structure_touches,
-            sigma=noise.sigma,
-            margin=noise.margin,
-            leaf_touches=leaf_touches,
-            sigma_leaf=noise.sigma_leaf,
-            guide_touches=guide_touches,
-            sigma_guide=noise.sigma_guide,
-            stack_touches=stack_touches,
-            sigma_stack=noise.sigma_stack,
-        )
-        if reached <= delta:
+        noise = get_noise(mu_total, ratio, structure, others)
+        if get_delta_joint(epsilon, noise.structure, noise.others) <= delta:
             return noise
         # Rounding only: each step takes a few units in the last place.
         mu_total *= 1 - 4e-16
         ratio *= 1 + 1e-15
+
+
+def calibrate_separately(
+    structure: Structure,
+    others: Sequence[Group],
+    guarantees: Sequence[Guarantee],
+    *,
+    is_paper: bool = False,
+) -> JointNoise:
+    """Return noise with which each group has a guarantee of its own; they add up (Lemma 10).
+
+    Parameters
+    ----------
+    structure : Structure
+        The threshold queries: Theorem 6 if ``is_paper``, else the ``safe`` accounting.
+    others : sequence of Group
+        The other groups: zCDP (Lemmas 9 and 11).
+    guarantees : sequence of Guarantee
+        Of the structure and of each other group.
+    is_paper : bool, default=False
+        Whether the structure's noise is the paper's.
+    """
+    own, *rest = guarantees
+    calibrate = calibrate_paper if is_paper else calibrate_safe
+    noise = calibrate(own.epsilon, own.delta, structure.count)
+    scaled = []
+    for group, guarantee in zip(others, rest, strict=True):
+        rho = zcdp.get_rho(guarantee.epsilon, guarantee.delta) / group.count
+        scale = zcdp.get_gumbel_scale(rho) if group.is_vote else zcdp.get_gaussian_sigma(rho)
+        scaled.append(replace(group, scale=scale))
+    structure = replace(structure, scale=noise.sigma, margin=noise.margin)
+    return JointNoise(get_mu((structure, *scaled)), structure, tuple(scaled))

@@ -2,6 +2,10 @@
 
 Every calibration of this package is such a question, and every answer is rounded to the private
 side: the value returned has been evaluated and found within the limit.
+
+``scipy.optimize.elementwise`` needs a third of the evaluations and was rejected: its roots are equal to
+these to 4e-16, but half of them lie beyond the limit, and of 40 settings of ``gaussian.get_mu`` it
+found the same number at 10 (25 after a walk to the last float within). Seeded noise would change.
 """
 
 from __future__ import annotations
@@ -75,22 +79,8 @@ def smallest_within(
     ----------
     function : callable
         Non-increasing on the positive numbers.
-    limit : float
-        What the function must not exceed.
-    start : float, default=1.0
-        Where the search begins.
-    relative_tolerance : float, default=4e-16
-        Relative distance at which the two sides of the answer count as one.
-
-    Returns
-    -------
-    float
-        An argument at which ``function`` is at most ``limit``, within the tolerance of the smallest.
-
-    Raises
-    ------
-    ArithmeticError
-        If the function is within the limit everywhere or nowhere on the positive numbers.
+    limit, start, relative_tolerance
+        As for :func:`largest_within`.
     """
     seen: dict[float, float] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from lumberjack.accounting.checks import check_delta, check_epsilon, check_positive
-from lumberjack.accounting.roots import largest_within, smallest_within
+from lumberjack.accounting.roots import largest_within
 
 
 def _converted(epsilon: float, rho: float) -> float:
@@ -36,11 +36,6 @@ def get_delta(epsilon: float, rho: float) -> float:
     -------
     float
         1 where ``epsilon < rho``: the lemma does not speak there.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     epsilon = check_epsilon(epsilon)
     rho = check_positive("rho", rho)
@@ -61,44 +56,12 @@ def get_rho(epsilon: float, delta: float) -> float:
     -------
     float
         Rounded down; at most ``epsilon``, beyond which the lemma does not speak.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
     """
     epsilon = check_epsilon(epsilon)
     delta = check_delta(delta)
     if _converted(epsilon, epsilon) <= delta:
         return epsilon
     return largest_within(lambda rho: get_delta(epsilon, rho), delta, start=epsilon)
-
-
-def get_epsilon(delta: float, rho: float) -> float:
-    """Return the smallest epsilon at which Lemma 9 keeps a rho-zCDP mechanism within delta.
-
-    Parameters
-    ----------
-    delta : float
-        In (0, 1).
-    rho : float
-        Positive.
-
-    Returns
-    -------
-    float
-        Rounded up; at least ``rho``, below which the lemma does not speak.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    """
-    delta = check_delta(delta)
-    rho = check_positive("rho", rho)
-    if _converted(rho, rho) <= delta:
-        return rho
-    return smallest_within(lambda epsilon: get_delta(epsilon, rho), delta, start=rho)
 
 
 def get_gumbel_scale(rho: float) -> float:
@@ -117,11 +80,6 @@ def get_gumbel_scale(rho: float) -> float:
     -------
     float
         1 / sqrt(8 rho).
-
-    Raises
-    ------
-    ValueError
-        If rho is not positive.
     """
     return 1 / math.sqrt(8 * check_positive("rho", rho))
 
@@ -138,10 +96,5 @@ def get_gaussian_sigma(rho: float) -> float:
     -------
     float
         1 / sqrt(2 rho).
-
-    Raises
-    ------
-    ValueError
-        If rho is not positive.
     """
     return 1 / math.sqrt(2 * check_positive("rho", rho))

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from numpy.typing import NDArray
 
-from lumberjack.accounting import ThresholdNoise, calibrate_safe, get_touches_per_tree
+from lumberjack.accounting import ThresholdNoise, calibrate_safe, get_n_queries_per_record
 from lumberjack.heavy_hitters import GaussianSparseThreshold, Hierarchy, mark_heavy_hitters
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import power_of_ten
@@ -58,7 +58,7 @@ class Step:
 def make(request: Request) -> list[Path]:
     """Run the search and draw its steps; write PDF and PNG."""
     hierarchy, counts = binary_tree(LEAF_COUNTS)
-    noise = calibrate_safe(EPSILON, DELTA, get_touches_per_tree(hierarchy.height))
+    noise = calibrate_safe(EPSILON, DELTA, get_n_queries_per_record(hierarchy.height))
     steps = record_search(hierarchy, counts, noise, np.random.default_rng(SEED))
     with style.our_look():
         return style.save(draw_steps(hierarchy, counts, noise, steps), request)
@@ -164,7 +164,7 @@ def draw_steps(
     _draw_edges(axes, hierarchy, positions, is_released)
     for place, mark in zip(positions[is_released], final[is_released], strict=True):
         _draw_mark(axes, place, mark)
-    touches = get_touches_per_tree(hierarchy.height)
+    touches = get_n_queries_per_record(hierarchy.height)
     figure.text(
         0.012,
         0.06 / total[1],

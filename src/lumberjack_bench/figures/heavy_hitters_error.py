@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from lumberjack.accounting import calibrate_safe, get_error_bound, get_touches_per_tree
+from lumberjack.accounting import calibrate_safe, get_error_bound, get_n_queries_per_record
 from lumberjack.heavy_hitters import (
     GaussianSparseThreshold,
     Hierarchy,
@@ -101,18 +102,13 @@ def measure(
     is the same on every level; counts are spread evenly around the threshold, as far as the bound.
 
     """
-    n_touches = get_touches_per_tree(height) if method == "binary_search" else height
+    n_touches = get_n_queries_per_record(height) if method == "binary_search" else height
     noise = calibrate_safe(EPSILON, DELTA, n_touches)
-
-    def bound(n_records: int) -> float:
-        # The lemma counts the queries of a record; as many trees of height 1 have as many.
-        queries = {"height": 1, "n_trees": n_touches}
-        return get_error_bound(noise.sigma, beta=BETA, n_records=n_records, **queries)
-
+    bound = partial(get_error_bound, noise.sigma, beta=BETA, n_queries_per_record=n_touches)
     # The bound depends on the number of records, which depends on how far the counts are spread;
     # the logarithm makes a guess of the former good enough for the latter.
     guess = N_CHAINS * noise.threshold
-    spread_to = bound(int(guess))
+    spread_to = bound(n_records=int(guess))
     chain_counts = np.linspace(
         max(1.0, noise.threshold - spread_to), noise.threshold + spread_to, N_CHAINS
     ).round()
@@ -138,7 +134,7 @@ def measure(
         mean=float(np.mean(errors)),
         smallest=float(np.min(errors)),
         largest=float(np.max(errors)),
-        bound=bound(n_records),
+        bound=bound(n_records=n_records),
     )
 
 
