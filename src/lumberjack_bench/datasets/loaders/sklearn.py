@@ -41,7 +41,8 @@ def load(config: Mapping[str, Any]) -> Dataset:
     table = pa.table({**columns, schema.label: np.asarray(schema.classes)[y]})
     source = DataSource("sklearn", schema.citation, f"load_{name}", seen)
     folder = data_folder(config) / "cache"
-    return cached(folder, name, schema, {"source": seen}, lambda: (table, source), is_strict=True)
+    key = {"source": seen, "citation": schema.citation}
+    return cached(folder, name, schema, key, lambda: (table, source), is_strict=True)
 
 
 def identity(config: Mapping[str, Any]) -> str:
