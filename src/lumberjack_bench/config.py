@@ -66,6 +66,7 @@ class BenchConfig:
     """Everything that ``run.py`` understands."""
 
     dataset: dict[str, Any] = field(default_factory=dict)
+    suite: list[str] = field(default_factory=list)
     method: MethodChoice = MISSING
     tracking: TrackingConfig = MISSING
     launcher: dict[str, Any] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import hydra
 import pytest
+from hydra.errors import MissingConfigException
 from omegaconf import OmegaConf
 
 from lumberjack_bench.config import ConfigError
@@ -92,3 +93,50 @@ def test_an_experiment_lists_values_and_the_command_has_the_last_word(hydras: Co
         hydras.combinations(words[:2], is_sweep=False)
     with pytest.raises(ConfigError, match="If the comma belongs to the path, write"):
         hydras.combinations(["dataset=table", "dataset.path=a,b.csv"], is_sweep=False)
+
+
+TABULAR = {
+    *("german", "segment", "satimage", "optdigits", "penbased", "letter", "spambase", "splice"),
+    *("magic", "marketing", "chess", "page-blocks0", "phoneme", "ring", "twonorm", "texture"),
+    *("mushroom", "titanic", "digits", "breast_cancer"),
+}
+
+
+def test_a_suite_is_the_list_of_its_data_sets(hydras: Composer) -> None:
+    planned = {}
+    for suite in names("suite"):
+        words = [f"+suite={suite}", "method=snr,majority", "eps=1,4", "sweep_id=x"]
+        plan, _ = plan_runs(hydras, words, is_sweep=True)
+        found = [run.dataset["name"] for run in plan.runs]
+        # Two budgets of the private method, one run of the other.
+        assert all(found.count(name) == 3 for name in found)
+        planned[suite] = list(dict.fromkeys(found))
+    assert planned["census"] == [
+        "adult", "acs_income", "acs_employment", "acs_public_coverage", "acs_travel_time",
+    ]  # fmt: skip
+    assert set(planned["tabular"]) == TABULAR
+    assert len(planned["tabular"]) == 20
+    assert len(planned["rare"]) == 8
+    assert planned["small"] == ["adult_500", "adult_1000", "adult_2000"]
+
+
+def test_a_suite_takes_the_place_of_the_data_sets_of_an_experiment(hydras: Composer) -> None:
+    words = ["+suite=small", "+experiment=figure1", "method=majority", "sweep_id=x"]
+    plan, settings = plan_runs(hydras, words, is_sweep=True)
+    assert [run.dataset["n_rows"] for run in plan.runs] == [500, 1000, 2000]
+    assert (settings.figure, plan.runs[0].n_repeats) == ("figure1", 3)
+
+
+def test_settings_of_a_command_go_to_every_data_set_of_a_suite_but_not_against_it(
+    hydras: Composer,
+) -> None:
+    found = hydras.combinations(["+suite=rare", "dataset.n_rows=100"], is_sweep=True)
+    assert {hydras.config(words).dataset.n_rows for words in found} == {100}
+    with pytest.raises(ConfigError, match=r"suite says dataset\.n_rows itself; leave out"):
+        hydras.combinations(["+suite=small", "dataset.n_rows=1,2"], is_sweep=True)
+    with pytest.raises(ConfigError, match="suite says dataset itself"):
+        hydras.combinations(["+suite=small", "dataset=adult"], is_sweep=True)
+    with pytest.raises(ConfigError, match="this suite is a sweep; add -m"):
+        hydras.combinations(["+suite=small"], is_sweep=False)
+    with pytest.raises(MissingConfigException, match="Could not find 'suite/nosuch'"):
+        hydras.combinations(["+suite=nosuch"], is_sweep=True)

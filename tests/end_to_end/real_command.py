@@ -59,7 +59,7 @@ class Bench:
         ]
         if not any(a.startswith(("launcher=", "hydra/launcher=")) for a in arguments):
             own.append("launcher=serial")
-        named = {argument.split("=")[0] for argument in arguments}
+        named = {argument.split("=")[0].replace("+suite", "dataset") for argument in arguments}
         own = [argument for argument in own if argument.split("=")[0] not in named]
         return [*arguments, *own]
 

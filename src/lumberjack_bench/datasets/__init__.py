@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
+
+import numpy as np
 
 from lumberjack_bench.datasets.dataset import (
     Dataset,
@@ -30,6 +32,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 100
+_PART_SEED = 0
 
 
 def load(config: Mapping[str, Any]) -> Dataset:
@@ -38,8 +41,9 @@ def load(config: Mapping[str, Any]) -> Dataset:
     Parameters
     ----------
     config : mapping
-        ``name``, ``kind`` (a module of :mod:`lumberjack_bench.datasets.loaders`) and the loader's
-        own keys; see ``conf/dataset/*.yaml``.
+        ``name``, ``kind`` (a module of :mod:`lumberjack_bench.datasets.loaders`), ``n_rows`` (how
+        many rows to keep, the first after a shuffle that is the same for all; null for all rows)
+        and the loader's own keys; see ``conf/dataset/*.yaml``.
 
     Raises
     ------
@@ -47,7 +51,10 @@ def load(config: Mapping[str, Any]) -> Dataset:
         When the config is wrong, the data cannot be had, or the rows do not fit the schema.
     """
     try:
+        n_rows = _n_rows(config)
         dataset = _loader(config).load({**config, "name": name_of(config)})
+        if n_rows is not None:
+            dataset = _part(dataset, n_rows)
     except DatasetError as error:
         error.dataset_name = str(config.get("name") or "")
         raise
@@ -68,7 +75,9 @@ def identity(config: Mapping[str, Any]) -> str:
     edited since, or a stand-in, must not pass for what was run before. Raises
     :class:`DatasetError` when the config is wrong, or a local table that it names is not there.
     """
-    return _loader(config).identity({**config, "name": name_of(config)})
+    n_rows = _n_rows(config)
+    whole = _loader(config).identity({**config, "name": name_of(config)})
+    return whole if n_rows is None else f"{whole}:{n_rows} rows"
 
 
 def name_of(config: Mapping[str, Any]) -> str:
@@ -90,6 +99,35 @@ def name_of(config: Mapping[str, Any]) -> str:
             f"{_LONGEST_NAME}."
         )
     return text
+
+
+def _n_rows(config: Mapping[str, Any]) -> int | None:
+    n_rows = config.get("n_rows")
+    if n_rows is None:
+        return None
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+        raise DatasetError(
+            f"dataset: n_rows must be a positive whole number or null, got {n_rows!r}."
+        )
+    return n_rows
+
+
+def _part(dataset: Dataset, n_rows: int) -> Dataset:
+    """Keep some rows by a public rule; what did not fit the schema is still counted in all rows."""
+    if n_rows > dataset.n_rows:
+        raise DatasetError(
+            f"{dataset.name}: n_rows must be at most {dataset.n_rows:,}, the rows there are; got "
+            f"{n_rows:,}."
+        )
+    kept = np.random.default_rng(_PART_SEED).permutation(dataset.n_rows)[:n_rows]
+    note = (
+        f"{n_rows:,} of {dataset.n_rows:,} rows, the first after a shuffle with seed {_PART_SEED}"
+    )
+    source = replace(
+        dataset.source, n_rows=n_rows, description=f"{dataset.source.description}; {note}"
+    )
+    X = dataset.X.iloc[kept].reset_index(drop=True)
+    return replace(dataset, X=X, y=dataset.y[kept], source=source)
 
 
 def _loader(config: Mapping[str, Any]) -> Loader:

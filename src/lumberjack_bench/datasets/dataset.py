@@ -32,7 +32,7 @@ class DataSource:
     Parameters
     ----------
     kind : str
-        ``uci``, ``acs``, ``table`` or ``generated``.
+        ``uci``, ``acs``, ``keel``, ``sklearn``, ``openml``, ``table`` or ``generated``.
     description : str
         One line for a reader.
     file : str

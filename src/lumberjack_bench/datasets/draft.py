@@ -20,6 +20,7 @@ import pyarrow as pa
 import yaml
 
 from lumberjack.reading import read_entry, read_number, shown
+from lumberjack.schema import CategoricalFeature, Feature, FeatureSchema, NumericFeature
 from lumberjack_bench.datasets.csv_files import SEPARATORS, read_header
 from lumberjack_bench.datasets.dataset import DatasetError
 from lumberjack_bench.datasets.entries import EntryOptions, entry_options
@@ -35,6 +36,12 @@ MISSING_ANYWHERE = ("?", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null")
 
 MISSING_AMONG_NUMBERS = ("-", "--", ".", "none", "nil", "missing", "unknown")
 """Texts, in any case, that are so where all other entries of the column are numbers."""
+
+PUBLISHED_FACTS = (
+    "Bounds are the smallest and largest values of the published table, categories the values that "
+    "occur in it."
+)
+"""What is said of a schema that is drafted from a published table."""
 
 FEWEST_ROWS = 10
 """Rows with a label that a run needs."""
@@ -161,6 +168,36 @@ def draft_schema(path: Path, label: str, *, decimal: str = ".") -> Draft:
     text = "\n".join(lines) + "\n"
     _check_draft(text, table, table_name)
     return Draft(text, tuple(notes))
+
+
+def published_schema(table: pa.Table, label: str, *, name: str, source: str) -> FeatureSchema:
+    """Draft the schema of a table that is public itself: its facts are taken from its rows.
+
+    Columns are read as :func:`draft_schema` reads them; those of no use are left out. A missing
+    entry is filled by the smallest value or the first category. The citation says all this, after
+    the words of `source`.
+    """
+    options = EntryOptions()
+    labels = see_column(table.column(label), options)
+    _check_labels(labels, label, name)
+    features: list[Feature] = []
+    for column in table.column_names:
+        if column == label:
+            continue
+        seen = see_column(table.column(column), options)
+        if seen.why_of_no_use():
+            continue
+        if seen.is_numeric:
+            lower, upper = float(seen.finite.min()), float(seen.finite.max())
+            has_missing = len(seen.finite) < len(seen.numbers)
+            features.append(NumericFeature(column, lower, upper, lower if has_missing else None))
+        else:
+            values = tuple(value for value, _ in _listed(seen))
+            features.append(
+                CategoricalFeature(column, values, values[0] if seen.n_missing else None)
+            )
+    classes = tuple(value for value, _ in _listed(labels))
+    return FeatureSchema(tuple(features), classes, label, name, f"{source}. {PUBLISHED_FACTS}")
 
 
 def _unusable_names(names: list[str], label: str, path: Path) -> dict[str, str]:

@@ -11,7 +11,8 @@ import copy
 import itertools
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,31 +72,53 @@ class Composer:
     def combinations(self, words: Sequence[str], *, is_sweep: bool) -> list[tuple[str, ...]]:
         """Return the words of every run that a command asks for.
 
+        What an experiment sweeps over gives way to the words of the command, and its data sets to
+        those of a suite.
+
         Raises
         ------
         ConfigError
-            When there are several values and this is no sweep, or of a setting that all runs share.
+            When there are several values and this is no sweep, or of a setting that all runs share;
+            or when a suite says itself what the command says.
         """
         fixed, choices = self._sorted_out(words)
         # Plain values are checked with the method of each combination, not with the default one.
         files = [word for word in fixed if self._chooses_files(word)]
         config = self._compose(files, return_hydra_config=True)
-        swept = config.hydra.sweeper.get("params") or {}
+        swept = dict(config.hydra.sweeper.get("params") or {})
         if not is_sweep:
             if choices:
                 _, override = next(iter(choices.values()))
                 raise ConfigError(several_without_sweep(str(override.input_line)))
-            if swept:
-                raise ConfigError("this experiment is a sweep; add -m to the command.")
+            if swept or config.suite:
+                what = "suite" if config.suite else "experiment"
+                raise ConfigError(f"this {what} is a sweep; add -m to the command.")
             return [tuple(fixed)]
         given = {override.get_key_element() for override in self.parse(fixed)}
+        tables: list[tuple[str, ...]] = [()]
+        if config.suite:
+            tables = self._tables(config.suite, {*given, *choices})
+            swept = {key: value for key, value in swept.items() if key.split(".")[0] != "dataset"}
         own, own_choices = self._sorted_out([f"{key}={value}" for key, value in swept.items()])
         choices = {k: v for k, v in own_choices.items() if k not in given} | choices
         fixed = [w for w in own if w.partition("=")[0] not in {*given, *choices}] + fixed
         return [
-            (*fixed, *combination)
+            (*table, *fixed, *combination)
+            for table in tables
             for combination in itertools.product(*(values for values, _ in choices.values()))
         ]
+
+    def _tables(self, suite: Sequence[str], given: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the words of every data set of a suite, each of whose lines is a sweep over some."""
+        tables = []
+        for line in suite:
+            fixed, choices = self._sorted_out(shlex.split(line))
+            both = sorted({"dataset", *choices, *(w.partition("=")[0] for w in fixed)} & {*given})
+            if both:
+                raise ConfigError(f"the suite says {both[0]} itself; leave out {both[0]}=VALUE.")
+            combinations = itertools.product(*(values for values, _ in choices.values()))
+            tables += [(*fixed, *combination) for combination in combinations]
+        return tables
 
     def _sorted_out(
         self, words: Sequence[str]
