@@ -320,6 +320,17 @@ def test_splits_and_noise_may_have_a_parent_in_common_but_not_one_come_from_the_
         estimator(random_state=5, noise_seed=5, **options).fit(X, y)
 
 
+@pytest.mark.parametrize("estimator", [LumberjackClassifier, GuidedLumberjackClassifier])
+def test_whole_numbers_of_eight_bits_buy_the_same_noise(estimator):
+    schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
+    X, y = np.linspace(0, 1, 50)[:, np.newaxis], np.arange(50) % 2
+    options = {"schema": schema, "accounting": "safe", "random_state": 1, "noise_seed": 2}
+    usual = estimator(n_estimators=37, max_depth=100, **options).fit(X, y)
+    narrow = estimator(n_estimators=np.uint8(37), max_depth=np.int8(100), **options).fit(X, y)
+    assert narrow.ledger_ == usual.ledger_
+    assert (narrow.predict_proba(X) == usual.predict_proba(X)).all()
+
+
 def test_a_table_whose_labels_are_all_unknown_is_an_empty_table_and_no_event():
     schema = FeatureSchema((NumericFeature("x", 0, 1),), (0, 1))
     for estimator in (LumberjackClassifier, GuidedLumberjackClassifier):

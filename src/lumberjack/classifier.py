@@ -185,12 +185,13 @@ class LumberjackClassifier(PrivateForestClassifier):
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
-        count = self.n_estimators * get_n_queries_per_record(self.max_depth)
+        n_trees = int(self.n_estimators)
+        count = n_trees * get_n_queries_per_record(self.max_depth)
         share = self.structure_share
         structure = Structure("structure", count, share)
         is_vote = self.leaves == "labels"
         mechanism: Literal["gaussian", "exponential"] = "exponential" if is_vote else "gaussian"
-        leaves = Group("leaves", self.n_estimators, 1.0 - share, mechanism=mechanism)
+        leaves = Group("leaves", n_trees, 1.0 - share, mechanism=mechanism)
         total = Guarantee(self.epsilon, self.delta)
         guarantees = None
         theorem = SAFE_THEOREM

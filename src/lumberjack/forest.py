@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -172,11 +172,11 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         caveats = [*coded.caveats]
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
-        n_trees = self.n_estimators
+        n_trees = int(self.n_estimators)
         split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
-        _check_unrelated(split_seed, noise_seed)
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
-        *tree_noise, guide_noise, stack_noise = noise_seed.spawn(n_trees + 2)
+        *tree_noise, guide_noise, stack_noise = noise_seeds = noise_seed.spawn(n_trees + 2)
+        _check_unrelated(split_seed, noise_seeds)
         guide = self._release_guide(coded, noise, _generator(guide_noise))
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
@@ -423,17 +423,14 @@ def _refuse_fit_parameters(unsupported: Mapping[str, Any]) -> None:
 
 
 def _check_unrelated(
-    split_seed: np.random.SeedSequence, noise_seed: np.random.SeedSequence
+    split_seed: np.random.SeedSequence, noise_children: Sequence[np.random.SeedSequence]
 ) -> None:
     """Refuse splits that would give away the noise: they are published, and so is their state."""
-    if split_seed.spawn_key and (split_seed.entropy, split_seed.spawn_key[:-1]) == (
-        noise_seed.entropy,
-        noise_seed.spawn_key,
-    ):
+    state = split_seed.generate_state(4).tolist()
+    if any(state == child.generate_state(4).tolist() for child in noise_children):
         raise ValueError(
             "random_state was spawned from noise_seed, so that splits and noise would share random"
-            f" numbers; spawn both from one parent (got spawn keys {split_seed.spawn_key} and"
-            f" {noise_seed.spawn_key})."
+            f" numbers; spawn both from one parent (got random_state={split_seed})."
         )
 
 

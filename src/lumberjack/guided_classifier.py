@@ -189,9 +189,10 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     def _get_groups(self, schema: FeatureSchema) -> tuple[Structure, list[Group]]:
         """Return the groups that are asked, with shares that add up to 1."""
         budget = PUBLISHED_BUDGET if self.budget is None else self.budget
+        n_trees = int(self.n_estimators)
         counts = {
-            "structure": self.n_estimators * get_n_queries_per_record(self.max_depth),
-            "leaves": self.n_estimators,
+            "structure": n_trees * get_n_queries_per_record(self.max_depth),
+            "leaves": n_trees,
             "guide": schema.n_features,
             "stack": 1,
         }

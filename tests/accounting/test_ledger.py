@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import dp_accounting
+import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
 from example_groups import GUIDED, PLAIN, STACKED, VOTING
@@ -14,6 +15,7 @@ from lumberjack.accounting import (
     Group,
     Guarantee,
     Ledger,
+    NeighbouringRelation,
     Release,
     Structure,
     calibrate_joint,
@@ -143,6 +145,35 @@ def test_fits_by_the_paper_add_their_guarantees_and_others_take_none_of_theorem_
     structures = [paper.releases[0].group, safe.releases[0].group]
     others = [one.group for one in (*paper.releases[1:], *safe.releases[1:])]
     assert get_delta_joint(mixed.total.epsilon, structures, others) <= 2e-6
+
+
+def test_a_ledger_is_kept_to_its_noise_relation_and_order():
+    loud = release(Group("counts", 1, scale=1e-3), Guarantee(0.1, 1e-9))
+    with pytest.raises(ValueError, match="the noise of counts gives delta"):
+        Ledger((loud,), "safe", Guarantee(0.1, 1e-9))
+    ledger = fit("tight")
+    with pytest.raises(ValueError, match="add/remove neighbours"):
+        replace(ledger, total=Guarantee(1, 1e-6, NeighbouringRelation.REPLACE_ONE))
+    # What was released before threshold queries counts as known to them, whatever its flag says.
+    in_order = sorted(ledger.releases, key=lambda one: not one.group.is_first)
+    unmarked = tuple(replace(one, group=replace(one.group, is_first=False)) for one in in_order)
+    assert replace(ledger, releases=unmarked).get_delta(1.0) == ledger.get_delta(1.0)
+    with pytest.raises(ValueError, match="mechanism of votes"):
+        Structure("votes", 3, scale=10.0, mechanism="exponential")
+
+
+def test_sum_adds_ledgers_and_says_where_it_cannot():
+    one = gaussian_ledger(1.0)
+    assert sum([one, one, one]).total == (one + one + one).total
+    likely = replace(one, total=Guarantee(1.0, 0.6))
+    with pytest.raises(ValueError, match="sum of their deltas"):
+        likely + likely
+
+
+def test_counts_of_eight_bits_do_not_wrap():
+    group = Group("leaves", np.uint8(200), 0.5, scale=np.float32(10))
+    assert (type(group.count), type(group.scale), type(group.share)) == (int, float, float)
+    assert 3 * group.count == 600
 
 
 def test_nothing_is_promised_where_steps_over_the_floor_exceed_delta():

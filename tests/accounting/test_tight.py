@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
+from scipy.stats import norm
 
 from lumberjack.accounting import (
     Group,
@@ -205,6 +206,23 @@ def test_a_single_vote_equals_its_worst_distribution():
     vote = Group("leaf", 1, scale=scale, mechanism="exponential")
     found = get_delta_tight(epsilon, thresholds(1, 1000.0, 9000.0), [vote], points_per_mu=2000)
     assert exact <= found <= exact * 1.01
+
+
+def test_a_vote_may_be_chosen_by_noisy_counts_before_it():
+    structure = Structure("structure", 1, scale=1e4, margin=9e4)
+    groups = [Group("counts", 1, scale=1.0), Group("votes", 1, scale=1.0, mechanism="exponential")]
+    # An explicit adversary: the vote's distribution is picked by the outcome of the noisy count.
+    z = np.linspace(-12, 13, 200_001)
+    p, x = norm.pdf(z, 1, 1), z - 0.5
+    gain = np.maximum(0, -np.expm1(1 - x))
+    for a in np.linspace(0, 1, 401)[1:-1]:
+        won = np.expm1(a) / (math.exp(a) - math.exp(a - 1))
+        after = won * np.maximum(0, -np.expm1(a - x)) + (1 - won) * np.maximum(
+            0, -np.expm1(1 + a - x)
+        )
+        gain = np.maximum(gain, after)
+    reached = float((p * gain).sum() * (z[1] - z[0]))
+    assert reached <= get_delta_tight(1.0, structure, groups) <= 1.01 * reached
 
 
 def test_a_finer_grid_only_lowers_the_bound():

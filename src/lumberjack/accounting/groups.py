@@ -50,12 +50,16 @@ class Group:
     is_first: bool = False
 
     def __post_init__(self) -> None:
-        check_count(f"count of {self.name}", self.count)
+        # Kept as Python's own numbers: a count of eight bits would wrap in a product.
+        self._keep("count", check_count(f"count of {self.name}", self.count))
         if self.share is not None:
-            check_positive(f"share of {self.name}", self.share)
+            self._keep("share", check_positive(f"share of {self.name}", self.share))
         if self.scale is not None:
-            check_positive(f"scale of {self.name}", self.scale)
+            self._keep("scale", check_positive(f"scale of {self.name}", self.scale))
         check_choice(f"mechanism of {self.name}", self.mechanism, ("gaussian", "exponential"))
+
+    def _keep(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
 
     @property
     def is_vote(self) -> bool:
@@ -97,7 +101,8 @@ class Structure(Group):
     def __post_init__(self) -> None:
         # super() does not find its class where slots have made a new one of it.
         Group.__post_init__(self)
-        check_non_negative(f"margin of {self.name}", self.margin)
+        self._keep("margin", check_non_negative(f"margin of {self.name}", self.margin))
+        check_choice(f"mechanism of {self.name}", self.mechanism, ("gaussian",))
 
 
 @dataclass(frozen=True, slots=True)

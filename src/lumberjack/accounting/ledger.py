@@ -12,7 +12,7 @@ from typing import Literal
 
 from lumberjack.accounting.checks import check_choice, check_delta, check_epsilon
 from lumberjack.accounting.groups import Group, Structure
-from lumberjack.accounting.guarantee import Guarantee
+from lumberjack.accounting.guarantee import Guarantee, NeighbouringRelation
 from lumberjack.accounting.joint import get_delta_joint
 from lumberjack.accounting.roots import smallest_within
 
@@ -68,12 +68,13 @@ class Ledger:
     Two fits on the same rows, also where the second depends on the first, have the sum of their
     ledgers. Under ``paper`` guarantees are added (basic composition, Lemma 10). Otherwise the sum is
     ``safe``: a union bound over the floors of both structures and one adaptive composition of all
-    noise (:func:`lumberjack.accounting.joint.get_delta_joint_parts`), at the sum of both deltas.
+    noise (:func:`lumberjack.accounting.joint.get_delta_joint_parts`), at the sum of both deltas. Neither
+    covers a second fit whose epsilon or delta was chosen after a look at the first.
 
     Parameters
     ----------
     releases : tuple of Release
-        In the order of release.
+        In the order of release: what stands before threshold queries may be what they depend on.
     accounting : {"safe", "tight", "separate", "paper"}
         How releases add up. ``tight`` follows the strongest adversary; ``separate`` and ``paper`` add
         the guarantees that each release has by itself.
@@ -85,7 +86,8 @@ class Ledger:
     Raises
     ------
     ValueError
-        If the total promises more than the releases give.
+        If the total, or what a release has by itself, promises more than the noise gives, or if a
+        guarantee is not for add/remove neighbours.
     """
 
     releases: tuple[Release, ...]
@@ -95,6 +97,16 @@ class Ledger:
 
     def __post_init__(self) -> None:
         check_choice("accounting", self.accounting, ("safe", "tight", "separate", "paper"))
+        if not self.releases:
+            raise ValueError("a ledger needs at least one release.")
+        for one in (self.total, *(release.guarantee for release in self.releases)):
+            if one is not None and one.relation is not NeighbouringRelation.ADD_OR_REMOVE_ONE:
+                raise ValueError(
+                    f"the noise is accounted for add/remove neighbours, got a guarantee for {one.relation.value!r}."
+                )
+        if self.accounting != "paper":
+            for release in self.releases:
+                self._check_own(release)
         slack = 1 + 1e-12  # parts of a budget are rounded when it is cut up
         epsilon, delta = self.total.epsilon, self.total.delta * slack
         own = self._sum_of_guarantees()
@@ -126,14 +138,19 @@ class Ledger:
         own = self._sum_of_guarantees()
         if own is not None and own.epsilon <= epsilon:
             found.append(own.delta)
-        if self.accounting in ("safe", "separate"):
-            found.append(get_delta_joint(epsilon, *self._groups()))
-        elif self.accounting == "tight":
+        if self.accounting == "paper":
+            # The parts of a budget that is cut up may miss the whole by the last digit.
+            if self.total.epsilon <= epsilon:
+                found.append(self.total.delta)
+            return min(found)
+        structures, others = self._groups()
+        if self.accounting == "tight" and len(structures) == 1:
             # Imported here, as it loads a compiler.
             from lumberjack.accounting.tight import get_delta_tight
 
-            (structure,), others = self._groups()
-            found.append(get_delta_tight(epsilon, structure, others))
+            found.append(get_delta_tight(epsilon, structures[0], others))
+        else:
+            found.append(get_delta_joint(epsilon, structures, others))
         return min(found)
 
     def get_epsilon(self, delta: float) -> float:
@@ -150,11 +167,11 @@ class Ledger:
             Rounded up, at least 1e-9; infinite where no epsilon keeps delta.
         """
         delta = check_delta(delta)
-        if self.accounting == "tight":
+        structures, others = self._groups()
+        if self.accounting == "tight" and len(structures) == 1:
             from lumberjack.accounting.tight import get_epsilon_tight
 
-            (structure,), others = self._groups()
-            return get_epsilon_tight(delta, structure, others)
+            return get_epsilon_tight(delta, structures[0], others)
         least, most = 1e-9, 1e6
         if self.get_delta(least) <= delta:
             return least
@@ -164,6 +181,11 @@ class Ledger:
         """Return the ledger of two fits on the same rows."""
         if not isinstance(other, Ledger):
             return NotImplemented
+        delta = self.total.delta + other.total.delta
+        if delta >= 1:
+            raise ValueError(
+                f"two ledgers add up at the sum of their deltas, which is {delta:g} here; it must stay below 1."
+            )
         is_paper = self.accounting == other.accounting == "paper"
         epsilon = self.total.epsilon + other.total.epsilon if is_paper else math.inf
         releases = self.releases + other.releases
@@ -173,23 +195,44 @@ class Ledger:
         both = Ledger(
             releases,
             "paper" if is_paper else "safe",
-            Guarantee(epsilon, self.total.delta + other.total.delta),
+            Guarantee(epsilon, delta),
             tuple(dict.fromkeys(self.caveats + other.caveats)),
         )
         if is_paper:
             return both
         return replace(both, total=Guarantee(both.get_epsilon(both.total.delta), both.total.delta))
 
+    def __radd__(self, other: object) -> Ledger:
+        """Return the ledger itself where ``sum`` starts with 0."""
+        return self if other == 0 else NotImplemented
+
+    @staticmethod
+    def _check_own(release: Release) -> None:
+        """Refuse what a release promises by itself if its noise does not give it."""
+        own, group = release.guarantee, release.group
+        if own is None:
+            return
+        queries = ([group], []) if isinstance(group, Structure) else ([], [group])
+        reached = get_delta_joint(own.epsilon, *queries)
+        if reached > own.delta * (1 + 1e-12):
+            raise ValueError(
+                f"the noise of {group.name} gives delta = {reached:g} at epsilon = {own.epsilon:g}, which is more"
+                f" than the {own.delta:g} that it promises."
+            )
+
     def _sum_of_guarantees(self) -> Guarantee | None:
         """Return what basic composition (Lemma 10) gives, if each release has a guarantee."""
         own = [release.guarantee for release in self.releases if release.guarantee]
         if len(own) < len(self.releases):
             return None
-        return Guarantee(math.fsum(one.epsilon for one in own), math.fsum(one.delta for one in own))
+        delta = math.fsum(one.delta for one in own)
+        return Guarantee(math.fsum(one.epsilon for one in own), delta) if delta < 1 else None
 
     def _groups(self) -> tuple[list[Structure], list[Group]]:
         """Return the threshold queries and the other groups."""
         groups = [release.group for release in self.releases]
+        last = max((i for i, one in enumerate(groups) if isinstance(one, Structure)), default=0)
+        groups[:last] = [replace(group, is_first=True) for group in groups[:last]]
         structures = [group for group in groups if isinstance(group, Structure)]
         return structures, [group for group in groups if not isinstance(group, Structure)]
 

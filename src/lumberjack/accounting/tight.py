@@ -19,6 +19,7 @@ for a count that goes from the largest rejected one to the smallest not rejected
 added (P has it) it gives ``q + p U(x + log p)`` with q = 1 - p, when it is removed
 ``U(x - log p)``. Groups that are released first average U over N(mu_first^2/2, mu_first^2). The order
 covers interleaved releases as long as no threshold query depends on a group that is not ``is_first``.
+A vote may depend on noisy counts, so beside votes these are taken first, where they help most.
 The steps themselves are in :mod:`lumberjack.accounting.grid_recursion`.
 
 Rigour. In u = exp(-x), the likelihood ratio dQ/dP, U is convex and non-increasing with U = 1 at
@@ -102,8 +103,9 @@ def _get_mechanism(
     if any(group.is_vote and group.is_first for group in others):
         raise ValueError("the tight accounting covers votes after the last threshold query only.")
     votes = [group for group in others if group.is_vote]
-    first = [group for group in others if group.is_first]
-    after = [group for group in others if not group.is_first and not group.is_vote]
+    # A vote may depend on noisy counts released before it, so beside votes no count comes last.
+    first = [group for group in others if group.is_first or (votes and not group.is_vote)]
+    after = [group for group in others if group not in first and not group.is_vote]
     # Gaussian groups are one step together, so any count will do. The last digits of the noise of
     # seeded fits depend on which.
     n_after = max(sum(one.count for one in votes), max((one.count for one in after), default=0))
@@ -127,8 +129,6 @@ def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: 
     interval = epsilon / math.ceil(epsilon * mechanism.points_per_mu / mu_total)
     n_below = math.ceil(8 * mu_total / interval)
     n_above = math.ceil((epsilon + 4 * mu_total) / interval)
-    x = np.arange(-n_below, n_above + 1) * interval
-
     threshold = 1 + margin
     log_p, log_q = float(log_ndtr(margin / sigma)), float(log_ndtr(-margin / sigma))
     floor_loss = log_p if is_added else -log_p
@@ -143,13 +143,15 @@ def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: 
     beyond = max(1e-6 * all_steps, 1e-19) / (3 * m)
     reach = -float(ndtri(beyond))
     counts = np.arange(1.0, math.ceil(threshold + reach * sigma) + 1)
-    work = m * x.size * counts.size
+    size = n_below + n_above + 1
+    work = m * size * counts.size
     if mechanism.released == "answers" and work > _LARGEST_WORK:
         raise ValueError(
             f"the tight accounting of {m} queries at sigma={sigma:.4g} would take {work:.1e} steps,"
             f" more than {_LARGEST_WORK:.0e}. Use the safe accounting."
         )
 
+    x = np.arange(-n_below, n_above + 1) * interval
     last = np.asarray(gaussian.get_delta(epsilon - x, mechanism.mu_after))
     values = np.minimum(1.0, last * (1 + 1e-11))
     for count, scale in mechanism.votes:
@@ -171,7 +173,7 @@ def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: 
         delta = float(certain + weights @ extended[begin : begin + weights.size])
     else:
         delta = float(values[n_below])
-    n_operations = 8 * (m + mechanism.n_after + 2) + x.size
+    n_operations = 8 * (m + mechanism.n_after + 2) + size
     return float(min(1.0, delta * (1 + n_operations * 2.3e-16) + 3 * m * beyond))
 
 
@@ -214,7 +216,7 @@ def get_delta_tight(
         The threshold queries, with their noise.
     others : sequence of Group
         The other groups, with theirs; those that are not ``is_first``, and all votes, come after the
-        last threshold query.
+        last threshold query. Votes may depend on all other groups.
     released : {"answers", "noisy counts"}, default="answers"
         What leaves a threshold query: its answer, or with a yes the noisy count as well.
     points_per_mu : int, default=200
