@@ -105,7 +105,7 @@ def test_the_ledger_adds_up_to_the_guarantee_under_basic_composition():
     noise = calibrate_paper(1.5, 0.75e-5, 70)
     assert structure.n_queries_per_record == 70
     assert structure.parameters == {
-        "sigma": noise.sigma, "margin": noise.margin, "tau": 1 + noise.margin, "share": 0.75,
+        "sigma": noise.sigma, "margin": noise.margin, "share": 0.75,
     }  # fmt: skip
     rho = zcdp.get_rho(0.5, 0.25e-5) / 10
     assert labels.parameters["gumbel_scale"] == pytest.approx((8 * rho) ** -0.5)

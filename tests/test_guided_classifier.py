@@ -299,7 +299,7 @@ def test_no_event_betrays_a_record_more_than_promised():
             noise_seed=seed, random_state=0,
         ).fit(np.full((n_rows, 1), 0.7), np.ones(n_rows, dtype=int))  # fmt: skip
 
-    threshold = model(3, 0).ledger_.releases[1].parameters["tau"]
+    threshold = 1 + model(3, 0).ledger_.releases[1].parameters["margin"]
     n_rows = round(threshold)
 
     def outcomes(count, first_seed):

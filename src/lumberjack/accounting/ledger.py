@@ -57,7 +57,7 @@ class Release:
         group = self.group
         values = {"gumbel_scale": group.sigma / 2} if group.is_vote else {"sigma": group.sigma}
         if isinstance(group, Structure):
-            values |= {"margin": group.margin, "tau": 1.0 + group.margin}
+            values |= {"margin": group.margin}
         return values if group.share is None else values | {"share": group.share}
 
 
