@@ -1,0 +1,90 @@
+"""Naive Bayes from noisy histograms: one count per class and cell of every feature.
+
+A record is counted once in the histogram of each feature, so that d of them have a sensitivity of sqrt(d)
+together. All else is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from baselines.coded_classifier import COUNT
+from baselines.gaussian_classifier import GaussianClassifier
+from baselines.one_hot_cells import one_hot_cells
+
+SHRINKAGE = 2.0
+"""Records of the whole table's class shares that join those of a cell, in standard deviations of noise."""
+
+
+def noise_scale(n_features: int, mu: float) -> float:
+    """Return the standard deviation of the noise of each count.
+
+    Parameters
+    ----------
+    n_features : int
+        Histograms, in each of which a record is counted at most once.
+    mu : float
+        Budget of all of them.
+    """
+    return math.sqrt(n_features) / mu
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPNaiveBayes(GaussianClassifier):
+    """Naive Bayes on one-hot cells.
+
+    Parameters
+    ----------
+    n_bins : int
+        Cells of a numeric feature.
+
+    Attributes
+    ----------
+    log_prior_ : ndarray of shape (n_classes,)
+        Logarithms of the released class shares.
+    log_likelihood_ : ndarray of shape (n_cells, n_classes)
+        For each cell the logarithm of its share of a class, over that of its share of the table.
+
+    Notes
+    -----
+    A cell's class shares are shrunk towards those of the table: one that holds nothing but noise says
+    little. No number of rows is needed.
+
+    References
+    ----------
+    Vaidya, Shafiq, Basu, Hong: "Differentially private naive Bayes classification", 2013 (with Laplace
+    noise).
+    """
+
+    display_name: ClassVar[str] = "DP naive Bayes"
+    releases: ClassVar[str] = "class counts in the cells of all d features, of sensitivity sqrt(d)"
+
+    n_bins: int = 16
+
+    _parameter_constraints = GaussianClassifier._parameter_constraints | {"n_bins": COUNT}
+
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+        n_features = self.schema.n_features
+        sigma = noise_scale(n_features, self._mu())
+        targets = np.eye(self.schema.n_classes)[labels]
+        counts = one_hot_cells(table, self.schema, self.n_bins).T @ targets
+        counts += self._noise_generator().normal(scale=sigma, size=counts.shape)
+        # Every histogram counts the classes once.
+        totals = np.maximum(counts.sum(axis=0) / n_features, 1.0)
+        shares = totals / totals.sum()
+        # At least one record, for a budget without noise.
+        smooth = np.maximum(counts, 0.0) + max(SHRINKAGE * sigma, 1.0) * shares
+        self.log_prior_ = np.log(shares)
+        in_cells = smooth / smooth.sum(axis=1, keepdims=True)
+        self.log_likelihood_ = np.log(in_cells) - self.log_prior_
+
+    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = one_hot_cells(table, self.schema, self.n_bins) @ self.log_likelihood_
+        probabilities: NDArray[np.float64] = softmax(scores + self.log_prior_, axis=1)
+        return probabilities
