@@ -30,7 +30,7 @@ class HistGradientBoostingReference(OneHotReference):
     display_name: ClassVar[str] = "Gradient boosting (non-private)"
     source: ClassVar[str] = "scikit-learn HistGradientBoostingClassifier"
     needs_two_classes: ClassVar[bool] = True
-    grid: ClassVar[Mapping[str, Sequence[Any]]] = {"max_iter": (25, 50, 100, 200, 400)}
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {"max_iter": (25, 50, 100, 200)}
 
     learning_rate: float = 0.1
     max_iter: int = 100
