@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from baselines.coded_classifier import COUNT
 from baselines.gaussian_classifier import GaussianClassifier
-from baselines.one_hot_cells import choose_n_bins, unit_rows
+from baselines.one_hot_cells import unit_rows
 
 LEAST_SHARE = 1e-3
 """No prediction of a regression is surer than this that a class is out of the question."""
@@ -53,12 +53,10 @@ class AdaSSPClassifier(GaussianClassifier):
     n_rounds : int
         1 for AdaSSP; with more, each round fits what the clipped predictions of those before leave.
     n_bins : int
-        Cells of a numeric feature, at most.
+        Cells of a numeric feature.
 
     Attributes
     ----------
-    n_bins_ : int
-        Cells of a numeric feature, by :func:`baselines.one_hot_cells.choose_n_bins`.
     weights_ : ndarray of shape (n_columns, n_classes)
         Sum of the solutions of the noisy normal equations.
 
@@ -80,7 +78,7 @@ class AdaSSPClassifier(GaussianClassifier):
 
     display_name: ClassVar[str] = "AdaSSP"
     releases: ClassVar[str] = (
-        "half on the sum of x x^T, of Frobenius sensitivity 1 as |x| <= 1, half in equal "
+        "half of mu squared on the sum of x x^T, of Frobenius sensitivity 1 as |x| <= 1, half in equal "
         "parts on those of x (e - q), of sensitivity sqrt(1 - 1/K) in the first round and sqrt(2) later"
     )
 
@@ -95,10 +93,8 @@ class AdaSSPClassifier(GaussianClassifier):
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
         n_classes = self.schema.n_classes
         noise = self._noise_generator()
-        n_rows, mu = self._buy_size(len(table), noise)
-        self.n_bins_ = choose_n_bins(n_rows, self.schema.n_features, mu, self.n_bins)
-        sigma, residual_sigmas = noise_scales(n_classes, self.n_rounds, mu)
-        rows = unit_rows(table, self.schema, self.n_bins_)
+        sigma, residual_sigmas = noise_scales(n_classes, self.n_rounds, self._mu())
+        rows = unit_rows(table, self.schema, self.n_bins)
         products = (rows.T @ rows).toarray()
         # The mean with its transpose has sigma on the diagonal, and off it sigma over sqrt(2).
         drawn = noise.normal(scale=sigma, size=products.shape)
@@ -115,7 +111,7 @@ class AdaSSPClassifier(GaussianClassifier):
             self.weights_ = self.weights_ + inverse @ residuals
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _to_shares(unit_rows(table, self.schema, self.n_bins_) @ self.weights_)
+        return _to_shares(unit_rows(table, self.schema, self.n_bins) @ self.weights_)
 
 
 def _to_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -205,8 +205,8 @@ class DPBoostedRandomTrees(GaussianClassifier):
 
     display_name: ClassVar[str] = "DP boosted random trees"
     releases: ClassVar[str] = (
-        "all on sums, per tree, of [e - q, c q (1 - q)] in its leaves, of sensitivity sqrt(2), with c = 3.33 "
-        "for two classes and 2 for more"
+        "per tree the sums of [e - q, c q (1 - q)] in its leaves, of sensitivity sqrt(2), with c = 3.33 "
+        "for two classes and 2 for more; 1 % of mu squared on the number of rows, of sensitivity 1"
     )
 
     n_estimators: int = 200

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval
 
 from baselines.coded_classifier import COUNT
 from baselines.gaussian_classifier import GaussianClassifier
-from baselines.one_hot_cells import choose_n_bins, unit_rows
+from baselines.one_hot_cells import unit_rows
 
 LONGEST_WAY = 12_000.0
 """Of all steps together, in mean gradients."""
@@ -70,12 +70,10 @@ class DPLogisticRegression(GaussianClassifier):
     momentum : float
         Share of the last step that the next one repeats (heavy ball; post-processing).
     n_bins : int
-        Cells of a numeric feature, at most.
+        Cells of a numeric feature.
 
     Attributes
     ----------
-    n_bins_ : int
-        Cells of a numeric feature, by :func:`baselines.one_hot_cells.choose_n_bins`.
     weights_ : ndarray of shape (n_columns, n_classes)
         Mean over the second half of the steps.
 
@@ -92,7 +90,8 @@ class DPLogisticRegression(GaussianClassifier):
 
     display_name: ClassVar[str] = "DP logistic regression"
     releases: ClassVar[str] = (
-        "all on sums of gradients x (e - q) of sensitivity sqrt(2), as |x| <= 1"
+        "sums of gradients x (e - q) of sensitivity sqrt(2), as |x| <= 1; 1 % of mu squared on the "
+        "number of rows, of sensitivity 1"
     )
 
     n_steps: int = 100
@@ -108,10 +107,9 @@ class DPLogisticRegression(GaussianClassifier):
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
         noise = self._noise_generator()
         n_rows, mu = self._buy_size(len(table), noise)
-        self.n_bins_ = choose_n_bins(n_rows, self.schema.n_features, mu, self.n_bins)
         sigma = noise_scale(self.n_steps, mu)
         step = length_of_way(n_rows, mu) * (1 - self.momentum) / self.n_steps / n_rows
-        rows = unit_rows(table, self.schema, self.n_bins_)
+        rows = unit_rows(table, self.schema, self.n_bins)
         columns = rows.T.tocsr()
         targets = np.eye(self.schema.n_classes)[labels]
         weights = np.zeros((rows.shape[1], self.schema.n_classes))
@@ -128,6 +126,6 @@ class DPLogisticRegression(GaussianClassifier):
         self.weights_ = total / (self.n_steps - first_kept)
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = unit_rows(table, self.schema, self.n_bins_) @ self.weights_
+        scores = unit_rows(table, self.schema, self.n_bins) @ self.weights_
         probabilities: NDArray[np.float64] = softmax(scores, axis=1)
         return probabilities

@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.coded_classifier import COUNT
 from baselines.gaussian_classifier import GaussianClassifier
-from baselines.one_hot_cells import choose_n_bins, one_hot_cells
+from baselines.one_hot_cells import one_hot_cells
+
+MOST_BINS = 256
+"""Cells of a numeric feature, at most."""
+
+SIGNAL_IN_CELL = 30.0
+"""Records in an average cell of a numeric feature, in standard deviations of the noise of a count."""
 
 SHRINKAGE = 2.0
 """Records of the whole table's class shares that join those of a cell, in standard deviations of noise."""
@@ -36,19 +41,28 @@ def noise_scale(n_features: int, mu: float) -> float:
     return math.sqrt(n_features) / mu
 
 
+def choose_n_bins(n_rows: float, sigma: float) -> int:
+    """Return the largest power of two whose average cell still holds a multiple of its noise, 2 to 256.
+
+    Parameters
+    ----------
+    n_rows : float
+        Released number of rows.
+    sigma : float
+        Standard deviation of the noise of a count.
+    """
+    n_bins = n_rows / (SIGNAL_IN_CELL * sigma) if sigma > 0 else math.inf
+    return 2 ** int(math.log2(np.clip(n_bins, 2, MOST_BINS)))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPNaiveBayes(GaussianClassifier):
     """Naive Bayes on one-hot cells.
 
-    Parameters
-    ----------
-    n_bins : int
-        Cells of a numeric feature, at most.
-
     Attributes
     ----------
     n_bins_ : int
-        Cells of a numeric feature, by :func:`baselines.one_hot_cells.choose_n_bins`.
+        Cells of a numeric feature.
     log_prior_ : ndarray of shape (n_classes,)
         Logarithms of the released class shares.
     log_likelihood_ : ndarray of shape (n_cells, n_classes)
@@ -67,12 +81,9 @@ class DPNaiveBayes(GaussianClassifier):
 
     display_name: ClassVar[str] = "DP naive Bayes"
     releases: ClassVar[str] = (
-        "all on class counts in the cells of all d features, of sensitivity sqrt(d)"
+        "class counts in the cells of all d features, of sensitivity sqrt(d); 1 % of mu squared on the "
+        "number of rows, of sensitivity 1"
     )
-
-    n_bins: int = 256
-
-    _parameter_constraints = GaussianClassifier._parameter_constraints | {"n_bins": COUNT}
 
     def fit_report(self) -> dict[str, float]:
         """Return the number of cells of a numeric feature that was chosen."""
@@ -84,7 +95,7 @@ class DPNaiveBayes(GaussianClassifier):
         noise = self._noise_generator()
         n_rows, mu = self._buy_size(len(table), noise)
         sigma = noise_scale(n_features, mu)
-        self.n_bins_ = choose_n_bins(n_rows, n_features, mu, self.n_bins)
+        self.n_bins_ = choose_n_bins(n_rows, sigma)
         targets = np.eye(self.schema.n_classes)[labels]
         counts = one_hot_cells(table, self.schema, self.n_bins_).T @ targets
         counts += noise.normal(scale=sigma, size=counts.shape)

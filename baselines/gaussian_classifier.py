@@ -17,7 +17,7 @@ from lumberjack.accounting.gaussian import get_mu
 from lumberjack.accounting.guarantee import PrivacyCard
 
 SIZE_SHARE = 0.01
-"""Share of the budget that buys the number of rows, which is not public and which all plan with."""
+"""Share of the budget that buys the number of rows, where a method plans with it."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -27,7 +27,7 @@ class GaussianClassifier(CodedClassifier):
     Attributes
     ----------
     releases : str
-        What it releases besides the number of rows, with the sensitivity of each, for the card.
+        What it releases, with the sensitivity of each, for the card.
     """
 
     is_private: ClassVar[bool] = True
@@ -41,15 +41,17 @@ class GaussianClassifier(CodedClassifier):
             status="holds",
             source=(
                 f"exact Gaussian mechanism (Balle and Wang 2018), composed by its mu (Dong, Roth and Su "
-                f"2022): {SIZE_SHARE:g} of mu squared on the number of rows, of sensitivity 1; of the rest "
-                f"{self.releases}"
+                f"2022): {self.releases}"
             ),
             concerns=("floating-point noise from a non-cryptographic generator",),
             delta=float(self.delta),
         )
 
+    def _mu(self) -> float:
+        return math.inf if math.isinf(self.epsilon) else get_mu(self.epsilon, self.delta)
+
     def _buy_size(self, n_rows: int, noise: np.random.Generator) -> tuple[float, float]:
         """Return a noisy number of rows, at least 1, and the mu that is left."""
-        mu = math.inf if math.isinf(self.epsilon) else get_mu(self.epsilon, self.delta)
+        mu = self._mu()
         bought = n_rows + noise.normal(scale=1 / (mu * math.sqrt(SIZE_SHARE)))
         return max(bought, 1.0), mu * math.sqrt(1 - SIZE_SHARE)

@@ -6,37 +6,11 @@ than one row at a time.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from lumberjack.schema import FeatureSchema
-
-SIGNAL_IN_CELL = 30.0
-"""Records in an average cell of a numeric feature, in standard deviations of the noise of its count."""
-
-
-def choose_n_bins(n_rows: float, n_features: int, mu: float, most: int) -> int:
-    """Return how many cells of a numeric feature the budget can tell apart, a power of two from 2.
-
-    It is the largest whose average cell still holds a multiple of the noise that it had if `mu` were spent on
-    counts of the cells of all features.
-
-    Parameters
-    ----------
-    n_rows : float
-        Released number of rows.
-    n_features : int
-        Features, in one cell of each of which a record is counted.
-    mu : float
-        Budget.
-    most : int
-        No more than this.
-    """
-    can_tell = n_rows * mu / (SIGNAL_IN_CELL * math.sqrt(n_features))
-    return 2 ** int(math.log2(max(min(can_tell, most), 2)))
 
 
 def one_hot_cells(

@@ -18,10 +18,10 @@ from baselines.dp_boosted_random_trees import (
     sum_in_leaves,
 )
 from baselines.dp_logistic_regression import DPLogisticRegression, length_of_way
-from baselines.dp_naive_bayes import DPNaiveBayes
+from baselines.dp_naive_bayes import DPNaiveBayes, choose_n_bins
 from baselines.gaussian_classifier import GaussianClassifier
 from baselines.logistic_regression import LogisticRegressionReference
-from baselines.one_hot_cells import choose_n_bins, one_hot_cells, unit_rows
+from baselines.one_hot_cells import one_hot_cells, unit_rows
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 
 ROOT_2 = math.sqrt(2)
@@ -68,7 +68,7 @@ def sensitivities(rival, n_classes, settings):
         return [1, math.sqrt(4)]
     if rival is DPBoostedRandomTrees:
         return [1, *[ROOT_2, 0] * settings["n_estimators"]]
-    return [1, 1, math.sqrt(1 - 1 / n_classes), *[ROOT_2] * (settings.get("n_rounds", 1) - 1)]
+    return [1, math.sqrt(1 - 1 / n_classes), *[ROOT_2] * (settings.get("n_rounds", 1) - 1)]
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -160,9 +160,9 @@ def test_depth_number_of_bins_and_length_of_way_follow_the_noise():
     # 15 standard deviations in an average leaf: 15 * 2^4 * 10 = 2400 rows.
     assert [choose_depth(n, 10.0) for n in (1, 2399, 2401, 1e9)] == [1, 3, 4, 8]
     assert choose_depth(1, 0.0) == 8
-    # 30 standard deviations in an average bin, of 4 / 0.4 each: 30 * 2^4 * 10 = 4800 rows.
-    assert [choose_n_bins(n, 16, 0.4, 64) for n in (1, 4799, 4801, 1e9)] == [2, 8, 16, 64]
-    assert choose_n_bins(1, 16, math.inf, 64) == 64
+    # 30 standard deviations in an average bin: 30 * 2^4 * 10 = 4800 rows.
+    assert [choose_n_bins(n, 10.0) for n in (1, 4799, 4801, 1e9)] == [2, 8, 16, 256]
+    assert choose_n_bins(1, 0.0) == 256
     # A step for a mean gradient of 1 is divided by n; noise sqrt(2) / mu: 0.7 nats at mu = 0.1.
     way = length_of_way(1000, 0.1)
     assert way / 1000 * ROOT_2 / 0.1 == pytest.approx(0.7)
