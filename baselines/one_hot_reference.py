@@ -1,6 +1,7 @@
 """What the non-private references share: one-hot input, a scikit-learn model, a search on validation.
 
-The references themselves are :mod:`baselines.extra_trees` and :mod:`baselines.decision_tree`.
+The references themselves are :mod:`baselines.extra_trees`, :mod:`baselines.decision_tree`,
+:mod:`baselines.hist_gradient_boosting` and :mod:`baselines.logistic_regression`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import ParameterGrid
 
 from baselines.coded_classifier import CodedClassifier
@@ -61,6 +63,8 @@ class OneHotReference(CodedClassifier):
     ----------
     grid : mapping of str to sequence
         Values of the parameters that :meth:`tune` tries.
+    needs_two_classes : bool
+        Whether the model refuses rows of a single class, so that a constant must stand in for it.
     model_ : scikit-learn classifier
         The fitted model.
     """
@@ -68,10 +72,15 @@ class OneHotReference(CodedClassifier):
     is_private: ClassVar[bool] = False
     grid: ClassVar[Mapping[str, Sequence[Any]]]
     source: ClassVar[str]
+    needs_two_classes: ClassVar[bool] = False
 
     @abstractmethod
     def _model(self, seed: int) -> Any:
         """Return the unfitted scikit-learn classifier for the current parameters."""
+
+    def _columns(self, table: NDArray[np.float64]) -> Any:
+        """Return the matrix that the classifier learns from."""
+        return one_hot(table, self.schema)
 
     def tune(
         self, X: ArrayLike, y: ArrayLike, X_validation: ArrayLike, y_validation: ArrayLike
@@ -87,10 +96,10 @@ class OneHotReference(CodedClassifier):
         """
         table, labels = self._checked(X, y)
         validation, target = self._checked(X_validation, y_validation)
-        columns, validation_columns = (one_hot(t, self.schema) for t in (table, validation))
+        columns, validation_columns = self._columns(table), self._columns(validation)
         best_accuracy, best = -1.0, {}
         for setting in ParameterGrid(dict(self.grid)):
-            model = clone(self).set_params(**setting)._seeded_model().fit(columns, labels)
+            model = clone(self).set_params(**setting)._fitted_model(columns, labels)
             accuracy = float((model.predict(validation_columns) == target).mean())
             if accuracy > best_accuracy:
                 best_accuracy, best = accuracy, setting
@@ -101,19 +110,22 @@ class OneHotReference(CodedClassifier):
         return self._card(
             status="not private",
             source=self.source,
-            concerns=("splits and leaves are computed from the exact records",),
+            concerns=("the model is computed from the exact records",),
         )
 
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
-        self.model_ = self._seeded_model().fit(one_hot(table, self.schema), labels)
+        self.model_ = self._fitted_model(self._columns(table), labels)
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         # A class that no training record had is unknown to the model.
         probabilities = np.zeros((len(table), self.schema.n_classes))
         if len(table):
-            known = self.model_.predict_proba(one_hot(table, self.schema))
+            known = self.model_.predict_proba(self._columns(table))
             probabilities[:, self.model_.classes_] = known
         return probabilities
 
-    def _seeded_model(self) -> Any:
-        return self._model(int(seed_sequence(self.random_state).generate_state(1)[0]))
+    def _fitted_model(self, columns: Any, labels: NDArray[np.int64]) -> Any:
+        if self.needs_two_classes and labels.min() == labels.max():
+            return DummyClassifier().fit(columns, labels)
+        seed = int(seed_sequence(self.random_state).generate_state(1)[0])
+        return self._model(seed).fit(columns, labels)
