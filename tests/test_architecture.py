@@ -121,6 +121,7 @@ ARROWS = {
     "configured": "files",
     "datasets": "configured files",
     "methods": "",
+    "metrics": "",
     "ablation": "",
     "cards": "methods",
     "audit": "methods",
@@ -132,17 +133,17 @@ ARROWS = {
     "runs.holdout": "",
     "runs.isolation": "",
     "runs.provenance": "",
-    "runs.records": "runs.identity",
+    "runs.records": "metrics runs.identity",
     "runs.store": "files runs.records",
     "runs.compose": "config overrides",
     "runs.plan": "config methods overrides runs.compose runs.identity runs.store",
-    "runs.execute": "config datasets methods runs.holdout runs.identity runs.isolation runs.provenance "
+    "runs.execute": "config datasets methods metrics runs.holdout runs.identity runs.isolation runs.provenance "
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
     "runs.progress": "config runs.execute runs.identity runs.plan runs.store",
-    "results": "files runs.identity runs.records runs.store",
+    "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
-    "figures": "configured datasets files methods results spelling",
+    "figures": "configured datasets files methods metrics results spelling",
     "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
     "command": "arguments cards config methods overrides tracking runs.compose runs.isolation runs.launch "

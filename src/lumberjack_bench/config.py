@@ -82,6 +82,8 @@ class BenchConfig:
     allow_targets: list[str] = field(default_factory=list)
     sweep_id: str = MISSING
     figure: str | None = None
+    metric: str = "accuracy"
+    keep_predictions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ class Settings:
         Further packages that methods may come from.
     figure : str or None
         What to draw from the results at the end.
+    metric : str
+        What the table at the end and the figure show.
+    keeps_predictions : bool
+        Whether what runs predict is stored, and finished runs without it are done again.
     """
 
     results_dir: Path
@@ -122,6 +128,8 @@ class Settings:
     n_workers: int = 1
     allow_targets: tuple[str, ...] = ()
     figure: str | None = None
+    metric: str = "accuracy"
+    keeps_predictions: bool = False
 
     @property
     def since(self) -> str:
@@ -231,6 +239,8 @@ def read_settings(config: DictConfig) -> Settings:
         n_workers=values.n_workers,
         allow_targets=tuple(values.allow_targets),
         figure=values.figure,
+        metric=values.metric,
+        keeps_predictions=values.keep_predictions,
     )
 
 

@@ -17,8 +17,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.files import write_atomically
+from lumberjack_bench.metrics import metric_of
 from lumberjack_bench.runs.identity import RunConfig
-from lumberjack_bench.runs.records import RANGES
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ COLUMNS = (
 CONFIDENCE = 0.95
 
 ANY_NUMBER = (-math.inf, math.inf)
-
-INTERVAL_NAME = "95 % interval: Student's t on the log-odds scale, which stays within [0, 1]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +284,7 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
                 f" [{source['label']}]" if source["is_stand_in"] else ""
             )
             rows = blocks.setdefault((dataset, run.data_version), {})
-            interval = mean_interval(values, RANGES.get(metric, ANY_NUMBER))
+            interval = mean_interval(values, metric_of(metric).bounds)
             rows.setdefault(_row_name(run, result["card"]["mode"]), {})[run.eps] = interval
     lines: list[str] = []
     for (dataset, version), rows in blocks.items():

@@ -155,7 +155,7 @@ def test_the_script_prints_a_table_and_writes_a_csv(write_results, capsys, tmp_p
     target = tmp_path / "wins.csv"
     assert compare_script(["a", "b", "--results", str(path), "--csv", str(target)]) == 0
     printed = capsys.readouterr().out
-    assert "a has the higher mean in 1 of 1 rows (interval above 0 in 1)" in printed
+    assert "a has the better mean in 1 of 1 rows (interval without 0 in 1)" in printed
     assert "5-0-0" in printed
     assert "cannot fall below 0.0625" in printed
     (row,) = csv.DictReader(target.read_text().splitlines())

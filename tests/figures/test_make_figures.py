@@ -37,7 +37,7 @@ def drawn(path):
 def test_figure3_writes_vector_picture_csv_and_report(small_results, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     assert make_figures(["figure3", "--results", str(small_results), "--out", str(out)]) == 0
-    names = ["figure3.pdf", "figure3.png", "figure3.csv", "report.html"]
+    names = ["figure3.pdf", "figure3.png", "figure3.csv", "figure3.md", "report.html"]
     assert [Path(line).name for line in capsys.readouterr().out.splitlines()] == names
     assert (out / "figure3.pdf").read_bytes().startswith(b"%PDF")
     assert (out / "figure3.png").read_bytes().startswith(b"\x89PNG")

@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumberjack_bench.figures.request import FigureError, Request
+from lumberjack_bench.figures.request import METRIC, FigureError, Request
 
 __all__ = ["FIGURES", "Figure", "FigureError", "Request", "draw", "make"]
 
@@ -27,7 +27,15 @@ class Figure:
     """What makes the rows it shows, or the figure itself where it shows none."""
     datasets: tuple[str, ...] = ()
     """Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others."""
+    methods: tuple[str, ...] = ()
+    """Methods of the paper's figures, where results hold others too; empty for all."""
 
+
+PAPER_METHODS = (
+    *("guided_lumberjack", "lumberjack", "snr", "smooth_sensitivity", "suihkonen"),
+    *("diffprivlib", "diffprivlib_tuned", "extra_trees", "decision_tree", "majority"),
+)
+"""The forests of the paper, ours and the references."""
 
 FIGURES = {
     "table1": Figure(
@@ -50,12 +58,14 @@ FIGURES = {
         "Figure 3",
         "python run.py -m +experiment=figure3",
         ("adult", "acs_income", "acs_employment"),
+        PAPER_METHODS,
     ),
     "figure4": Figure(
         "accuracy against eps: ACSPublicCoverage, ACSTravelTime",
         "Figure 4",
         "python run.py -m +experiment=figure4",
         ("acs_public_coverage", "acs_travel_time"),
+        PAPER_METHODS,
     ),
     "accuracy": Figure(
         "accuracy against eps: every data set in the results table",
@@ -65,6 +75,11 @@ FIGURES = {
         "error of the heavy-hitter search against the height of the tree",
         "Error of the heavy-hitter search against height",
         "python scripts/make_figures.py heavy_hitters_error",
+    ),
+    "suite": Figure(
+        "private methods across data sets: ranks, wins, differences to the best",
+        "Across data sets",
+        "python run.py -m +suite=tabular figure=suite",
     ),
     "report": Figure(
         "one HTML page with figures, tables, privacy cards, versions and commands",
@@ -90,6 +105,6 @@ def make(name: str, request: Request) -> list[Path]:
     return paths
 
 
-def draw(name: str, folder: Path) -> list[Path]:
+def draw(name: str, folder: Path, metric: str = METRIC) -> list[Path]:
     """Make a figure from the table of a results folder, into the same folder."""
-    return make(name, Request(results=folder / "results.csv", out=folder))
+    return make(name, Request(results=folder / "results.csv", out=folder, metric=metric))

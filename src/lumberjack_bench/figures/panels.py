@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from lumberjack_bench.figures import style
 from lumberjack_bench.figures.curves import Curve, Panel, power_of_ten
-from lumberjack_bench.results import INTERVAL_NAME
+from lumberjack_bench.results import ANY_NUMBER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
         axes = style.add_axes(figure, left, bottom, PANEL_WIDTH, PANEL_HEIGHT)
         _draw_panel(axes, panel, looks)
         if column == 0:
-            axes.set_ylabel(f"Test {panel.metric}")
+            axes.set_ylabel(f"Test {panel.metric.axis_title}")
     for line, text in enumerate(notes):
         y = note_height - 0.04 - line * FOOTNOTE_LINE
         figure.text(0.12 / width, y / height, text, fontsize=7.5, va="top", color=style.INK)
@@ -125,13 +125,15 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
     style.write_above(axes, panel.title, 20, fontsize=10.5, fontweight="bold")
     source_colour = style.VERMILION if panel.is_stand_in else style.GREY
     style.write_above(axes, panel.data_source, 8, fontsize=8, color=source_colour)
-    low, high, far_below = _limits(panel)
+    low, high, far_off = _limits(panel)
     axes.set_ylim(low, high)
     # Lines of the background first, the best method last and on top.
-    for depth, curve in enumerate([*fixed, *sorted(private, key=lambda c: (_is_ours(c), c.last))]):
+    for depth, curve in enumerate(
+        [*fixed, *sorted(private, key=lambda c: (_is_ours(c), panel.metric.sign * c.last))]
+    ):
         look = looks[curve.method, curve.variant]
         if curve.kind != "private":
-            if curve not in far_below:
+            if curve not in far_off:
                 axes.axhline(curve.last, zorder=2, **_line_style(curve, look))
             continue
         eps = [point.eps for point in curve.points]
@@ -143,7 +145,7 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
         if len(eps) == 1:  # which is no band yet
             axes.vlines(eps, lower, upper, color=look.colour, alpha=0.5, lw=1.2, zorder=3)
         axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
-    _name_curves(axes, panel, looks, far_below)
+    _name_curves(axes, panel, looks, far_off)
 
 
 def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
@@ -163,10 +165,12 @@ def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
         if not math.isnan(end)
     ]
     low, high = min([low, *bands]), max([high, *bands])
-    far_below = [curve for curve in majority if curve.last < low - 0.5 * max(high - low, 0.01)]
-    low = min([low, *(curve.last for curve in majority if curve not in far_below)])
+    room = 0.5 * max(high - low, 0.01)
+    far_off = [curve for curve in majority if not low - room <= curve.last <= high + room]
+    near = [curve.last for curve in majority if curve not in far_off]
+    low, high = min([low, *near]), max([high, *near])
     span = max(high - low, 0.01)
-    return low - 0.06 * span, high + 0.05 * span, far_below
+    return low - 0.06 * span, high + 0.05 * span, far_off
 
 
 def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
@@ -188,13 +192,13 @@ def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
 
 
 def _name_curves(
-    axes: Axes, panel: Panel, looks: Mapping[Key, style.Look], far_below: Sequence[Curve]
+    axes: Axes, panel: Panel, looks: Mapping[Key, style.Look], far_off: Sequence[Curve]
 ) -> None:
     """Write the names to the right of the lines, in the order of their last values."""
     low, high = axes.get_ylim()
-    ordered = sorted(panel.curves, key=lambda curve: (max(curve.last, low), curve.last))
-    heights = [(max(curve.last, low) - low) / (high - low) for curve in ordered]
-    texts = [_name(curve, curve in far_below) for curve in ordered]
+    ordered = sorted(panel.curves, key=lambda curve: curve.last)
+    heights = [(min(max(curve.last, low), high) - low) / (high - low) for curve in ordered]
+    texts = [_name(curve, (low, high) if curve in far_off else ANY_NUMBER) for curve in ordered]
     gap = style.LABEL_SIZE * 1.24 / 72 / PANEL_HEIGHT
     # A name of two lines takes the room of two.
     extra = np.cumsum([0.0] + [gap * 0.85 * text.count("\n") for text in texts[:-1]])
@@ -232,9 +236,12 @@ def _name_curves(
         )
 
 
-def _name(curve: Curve, is_below: bool) -> str:
+def _name(curve: Curve, limits: tuple[float, float]) -> str:
+    """Return what stands beside a curve; with its value where that is off the limits."""
+    low, high = limits
+    off = f" {curve.last:.3f} {'↓' if curve.last < low else '↑'}"
     name = "\n".join(textwrap.wrap(curve.label, 24, break_long_words=False))
-    return f"{name}{marks_of(curve)}{f' {curve.last:.3f} ↓' if is_below else ''}"
+    return f"{name}{marks_of(curve)}{off if not low <= curve.last <= high else ''}"
 
 
 def marks_of(curve: Curve) -> str:
@@ -270,7 +277,7 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
     if any(panel.is_stand_in for panel in panels):
         notes.append(
             "Stand-in: not the rows of the paper but others of the same survey in their place; "
-            "accuracies need not agree with the paper's."
+            "numbers need not agree with the paper's."
         )
     notes += dict.fromkeys(line for panel in panels for line in panel.left_out)
     return [line for note in notes for line in textwrap.wrap(note, characters)]
@@ -283,7 +290,7 @@ def _general_note(panels: Sequence[Panel]) -> str:
     repetitions = f"{several} repetition{'s' * (sizes[-1] != 1)}"
     deltas = sorted({c.delta for panel in panels for c in panel.curves if c.kind == "private"})
     delta = f" δ = {', '.join(power_of_ten(value) for value in deltas)}." if deltas else ""
-    band = "" if sizes[-1] == 1 else f"; bands: {INTERVAL_NAME}"
+    band = "" if sizes[-1] == 1 else f"; bands: {panels[0].metric.interval_name}"
     kinds = {curve.kind for panel in panels for curve in panel.curves}
     fixed = " Horizontal lines: not private." if "reference" in kinds else ""
     return f"Mean over {repetitions}, each with its own random split{band}.{delta}{fixed}"
