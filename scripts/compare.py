@@ -110,7 +110,7 @@ def as_text(result: Result, a: str, b: str, interval: str, metric: str = METRIC)
     n_a = sum(item.advantage > 0 for item in cells)
     n_b = sum(item.advantage < 0 for item in cells)
     sure_a, sure_b = (sum(item.winner == side for item in cells) for side in "ab")
-    fewest = min(item.n_pairs for item in result.comparisons)
+    fewest = min(item.n_pairs for item in (*result.comparisons, *([over] if over else [])))
     p_value = "p: two-sided Wilcoxon signed-rank, not corrected for several rows."
     if fewest < FEWEST_FOR_WILCOXON:
         p_value = (

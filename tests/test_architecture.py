@@ -125,7 +125,7 @@ ARROWS = {
     "ablation": "",
     "cards": "methods",
     "audit": "methods",
-    "config": "datasets runs.identity",
+    "config": "datasets metrics runs.identity",
     "spelling": "",
     "overrides": "config spelling",
     "arguments": "config overrides",

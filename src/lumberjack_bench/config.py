@@ -18,6 +18,7 @@ from typing import Any, cast
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from lumberjack_bench.metrics import METRICS
 from lumberjack_bench.runs.identity import MethodConfig, RunConfig
 
 SCHEMA_NAME = "bench_schema"
@@ -218,6 +219,8 @@ def read_settings(config: DictConfig) -> Settings:
         raise ConfigError(
             f"tracking.kind must be sqlite, server or none, got {values.tracking.kind!r}."
         )
+    if values.metric not in METRICS:
+        raise ConfigError(f"metric must be one of {', '.join(METRICS)}, got {values.metric!r}.")
     if values.on_error not in ("continue", "raise"):
         raise ConfigError(f"on_error must be continue or raise, got {values.on_error!r}.")
     if values.timeout is not None and not values.timeout > 0:

@@ -7,6 +7,7 @@ files and returns their paths. Accuracy against eps on other data sets needs no 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Figure:
     """What makes the rows it shows, or the figure itself where it shows none."""
     datasets: tuple[str, ...] = ()
     """Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others."""
+    is_of_sweep: bool = False
+    """Whether a sweep that draws it at its end shows its own data sets only."""
     methods: tuple[str, ...] = ()
     """Methods of the paper's figures, where results hold others too; empty for all."""
 
@@ -58,14 +61,14 @@ FIGURES = {
         "Figure 3",
         "python run.py -m +experiment=figure3",
         ("adult", "acs_income", "acs_employment"),
-        PAPER_METHODS,
+        methods=PAPER_METHODS,
     ),
     "figure4": Figure(
         "accuracy against eps: ACSPublicCoverage, ACSTravelTime",
         "Figure 4",
         "python run.py -m +experiment=figure4",
         ("acs_public_coverage", "acs_travel_time"),
-        PAPER_METHODS,
+        methods=PAPER_METHODS,
     ),
     "accuracy": Figure(
         "accuracy against eps: every data set in the results table",
@@ -80,6 +83,7 @@ FIGURES = {
         "private methods across data sets: ranks, wins, differences to the best",
         "Across data sets",
         "python run.py -m +suite=tabular figure=suite",
+        is_of_sweep=True,
     ),
     "report": Figure(
         "one HTML page with figures, tables, privacy cards, versions and commands",
@@ -105,6 +109,12 @@ def make(name: str, request: Request) -> list[Path]:
     return paths
 
 
-def draw(name: str, folder: Path, metric: str = METRIC) -> list[Path]:
-    """Make a figure from the table of a results folder, into the same folder."""
-    return make(name, Request(results=folder / "results.csv", out=folder, metric=metric))
+def draw(
+    name: str, folder: Path, *, metric: str = METRIC, datasets: Sequence[str] = ()
+) -> list[Path]:
+    """Make a figure from the table of a results folder, into the same folder.
+
+    `datasets` are those of the sweep that ends with it.
+    """
+    shown = tuple(datasets) if FIGURES[name].is_of_sweep else ()
+    return make(name, Request(folder / "results.csv", folder, datasets=shown, metric=metric))

@@ -28,6 +28,9 @@ from lumberjack_bench.results import Interval, current_rows, mean_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+Key = tuple[str, str]
+"""What tells methods, and variants of one, apart: name, and where needed what differs."""
+
 Kind = Literal["private", "reference", "majority"]
 
 
@@ -242,6 +245,27 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
         for curve in panel.curves
         for point in curve.points
     ]
+
+
+def shared_keys(panels: Sequence[Panel]) -> dict[Key, Key]:
+    """Return for each (method, variant) the key that it has in all panels.
+
+    Settings that differ from panel to panel only make no difference.
+    """
+    crowded = {
+        method
+        for panel in panels
+        for method, n_curves in Counter(curve.method for curve in panel.curves).items()
+        if n_curves > 1
+    }
+    return {
+        (curve.method, curve.variant): (
+            curve.method,
+            curve.variant if curve.method in crowded else "",
+        )
+        for panel in panels
+        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
+    }
 
 
 def power_of_ten(number: float) -> str:

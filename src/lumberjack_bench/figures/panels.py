@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from scipy.optimize import isotonic_regression
 
 from lumberjack_bench.figures import style
-from lumberjack_bench.figures.curves import Curve, Panel, power_of_ten
+from lumberjack_bench.figures.curves import Curve, Key, Panel, power_of_ten, shared_keys
 from lumberjack_bench.results import ANY_NUMBER
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ SAMPLE = 0.2
 """Length of the piece of line in front of a name, in inches."""
 
 DOUBTED, TUNED = "†", "‡"
-
-Key = tuple[str, str]
 
 
 def draw_panels(panels: Sequence[Panel]) -> Figure:
@@ -90,20 +87,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> N
 
 def _looks(panels: Sequence[Panel]) -> dict[Key, style.Look]:
     """Give every curve its look; settings that differ from panel to panel only make no difference."""
-    crowded = {
-        method
-        for panel in panels
-        for method, n_curves in Counter(curve.method for curve in panel.curves).items()
-        if n_curves > 1
-    }
-    key_of = {
-        (curve.method, curve.variant): (
-            curve.method,
-            curve.variant if curve.method in crowded else "",
-        )
-        for panel in panels
-        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
-    }
+    key_of = shared_keys(panels)
     looks = style.looks_of(key_of.values())
     return {key: looks[shared] for key, shared in key_of.items()}
 
@@ -129,12 +113,12 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
     axes.set_ylim(low, high)
     # Lines of the background first, the best method last and on top.
     for depth, curve in enumerate(
-        [*fixed, *sorted(private, key=lambda c: (_is_ours(c), panel.metric.sign * c.last))]
+        [*fixed, *sorted(private, key=lambda c: (is_ours(c), panel.metric.sign * c.last))]
     ):
         look = looks[curve.method, curve.variant]
         if curve.kind != "private":
             if curve not in far_off:
-                axes.axhline(curve.last, zorder=2, **_line_style(curve, look))
+                axes.axhline(curve.last, zorder=2, **line_style(curve, look))
             continue
         eps = [point.eps for point in curve.points]
         intervals = [point.interval for point in curve.points]
@@ -144,7 +128,7 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
         axes.fill_between(eps, lower, upper, color=look.colour, alpha=0.14, lw=0, zorder=3)
         if len(eps) == 1:  # which is no band yet
             axes.vlines(eps, lower, upper, color=look.colour, alpha=0.5, lw=1.2, zorder=3)
-        axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
+        axes.plot(eps, means, zorder=4 + 0.01 * depth, **line_style(curve, look))
     _name_curves(axes, panel, looks, far_off)
 
 
@@ -173,7 +157,8 @@ def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
     return low - 0.06 * span, high + 0.05 * span, far_off
 
 
-def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
+def line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
+    """Return how matplotlib draws the line of a curve; dashed and hollow where its guarantee is doubted."""
     drawn: dict[str, Any] = {"color": look.colour, "linewidth": look.width}
     if curve.kind == "majority":
         drawn["linestyle"] = ":"
@@ -223,7 +208,7 @@ def _name_curves(
         }
         axes.plot([x_start, x_sample], [height, place], **inside, **leader)
         sample = [x_sample, (x_sample + x_end) / 2, x_end]
-        axes.plot(sample, [place] * 3, markevery=[1], **inside, **_line_style(curve, look))
+        axes.plot(sample, [place] * 3, markevery=[1], **inside, **line_style(curve, look))
         axes.text(
             x_end + 0.05 / PANEL_WIDTH,
             place,
@@ -232,7 +217,7 @@ def _name_curves(
             fontsize=style.LABEL_SIZE,
             va="center",
             linespacing=1.05,
-            fontweight="bold" if _is_ours(curve) else "normal",
+            fontweight="bold" if is_ours(curve) else "normal",
         )
 
 
@@ -251,14 +236,14 @@ def marks_of(curve: Curve) -> str:
     return " " + DOUBTED * curve.is_doubted + TUNED * curve.is_tuned
 
 
-def _is_ours(curve: Curve) -> bool:
+def is_ours(curve: Curve) -> bool:
+    """Return whether a curve is of this project's own method."""
     return "lumberjack" in curve.method
 
 
-def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
-    private = [c for panel in panels for c in panel.curves if c.kind == "private"]
-    notes = [_general_note(panels)]
-    found = []
+def card_notes(private: Sequence[Curve]) -> list[str]:
+    """Return what the marks of private curves mean, of those marks that occur."""
+    notes, found = [], []
     for status, meaning in (("broken", "Shown not to hold"), ("doubted", "In doubt")):
         labels = list(dict.fromkeys(c.label for c in private if c.card_status == status))
         if labels:
@@ -274,6 +259,12 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
             f"{TUNED} Hyper-parameters chosen on validation rows, at a privacy cost that the claim "
             f"leaves out: {', '.join(tuned)}."
         )
+    return notes
+
+
+def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
+    private = [c for panel in panels for c in panel.curves if c.kind == "private"]
+    notes = [_general_note(panels), *card_notes(private)]
     if any(panel.is_stand_in for panel in panels):
         notes.append(
             "Stand-in: not the rows of the paper but others of the same survey in their place; "

@@ -100,9 +100,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
         if results:
             say("\n" + accuracy_table(results, settings.metric))
         say(f"\nTable of all runs: {relative(write_table(store))}")
-        is_drawn = (
-            _draw(settings.figure, store, settings.metric) if is_good and settings.figure else True
-        )
+        is_drawn = _draw(plan, settings, store) if is_good and settings.figure else True
     if ended_by is not None:
         raise ended_by
     return 0 if is_good and is_drawn and not problem else 1
@@ -163,10 +161,12 @@ def _load_data(pending: tuple[RunConfig, ...]) -> None:
         say(f"warning: {problem}")
 
 
-def _draw(figure: str, store: ResultStore, metric: str) -> bool:
+def _draw(plan: Plan, settings: Settings, store: ResultStore) -> bool:
     """Draw what the experiment is for, from the table; return whether that worked."""
+    figure = str(settings.figure)
+    names = list(dict.fromkeys(run.dataset["name"] for run in plan.runs))
     try:
-        for path in figures.draw(figure, store.folder, metric):
+        for path in figures.draw(figure, store.folder, metric=settings.metric, datasets=names):
             say(f"Drawn: {relative(path)}")
     except Exception as error:
         say(
