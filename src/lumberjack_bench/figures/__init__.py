@@ -116,5 +116,6 @@ def draw(
 
     `datasets` are those of the sweep that ends with it.
     """
-    shown = tuple(datasets) if FIGURES[name].is_of_sweep else ()
+    figure = FIGURES.get(name)
+    shown = tuple(datasets) if figure and figure.is_of_sweep else ()
     return make(name, Request(folder / "results.csv", folder, datasets=shown, metric=metric))

@@ -55,7 +55,7 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
         axes = style.add_axes(figure, left, bottom, PANEL_WIDTH, PANEL_HEIGHT)
         _draw_panel(axes, panel, looks)
         if column == 0:
-            axes.set_ylabel(f"Test {panel.metric.axis_title}")
+            axes.set_ylabel(f"Test {panel.metric.axis_title}", labelpad=2)
     for line, text in enumerate(notes):
         y = note_height - 0.04 - line * FOOTNOTE_LINE
         figure.text(0.12 / width, y / height, text, fontsize=7.5, va="top", color=style.INK)

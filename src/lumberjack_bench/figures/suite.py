@@ -91,7 +91,9 @@ def draw_standings(
 
 def _looks(found: Sequence[Standings], panels: Sequence[Panel]) -> Mapping[Key, style.Look]:
     private = {standing.key for one in found for standing in one.private}
-    return style.looks_of(key for key in shared_keys(panels).values() if key in private)
+    keys = [key for key in shared_keys(panels).values() if key in private]
+    # Whatever the order of the data sets and the metric, a method looks the same.
+    return style.looks_of(sorted(keys, key=lambda key: key[0]))
 
 
 def _limits(found: Sequence[Standings]) -> tuple[float, float]:
