@@ -89,22 +89,17 @@ def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standi
         When there is no eps at which two private methods share two data sets.
     """
     keys = shared_keys(panels)
-    titles = {id(panel): _title(panel) for panel in panels}
     curves: dict[Key, dict[str, Curve]] = {}
     for panel in panels:
         for curve in panel.curves:
-            key = keys[curve.method, curve.variant]
-            curves.setdefault(key, {})[titles[id(panel)]] = curve
-    budgets = sorted(
-        {p.eps for own in curves.values() for c in own.values() for p in c.points} - {math.inf}
-    )
-    sign = panels[0].metric.sign
+            curves.setdefault(keys[curve.method, curve.variant], {})[_title(panel)] = curve
+    examples = {key: next(iter(own.values())) for key, own in curves.items()}
+    private = [key for key, curve in examples.items() if curve.kind == "private"]
+    budgets = {p.eps for key in private for curve in curves[key].values() for p in curve.points}
     found, missing = [], []
-    for eps in budgets:
+    for eps in sorted(budgets):
         values = {key: _values_at(own, eps) for key, own in curves.items()}
-        compared = [
-            key for key, own in values.items() if own and _any(curves[key]).kind == "private"
-        ]
+        compared = [key for key in private if values[key]]
         for key in compared:
             lacking = [
                 f"{_title(panel)} ({_reason(table, panel, key[0], eps)})"
@@ -112,38 +107,42 @@ def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standi
                 if _title(panel) not in values[key]
             ]
             if lacking:
-                name = _any(curves[key]).label
+                name = examples[key].label
                 missing.append(f"eps = {eps:g}: {name} has no value on {', '.join(lacking)}.")
-        splits = {
-            title: set.intersection(*(set(values[key].get(title, ())) for key in compared))
-            for title in titles.values()
-        }
-        shared = tuple(title for title in dict.fromkeys(titles.values()) if splits[title])
+        means = _means(values, compared, panels)
+        shared = tuple(means[compared[0]])
         if len(compared) > 1 and len(shared) >= FEWEST_PAIRS:
-            means = {
-                key: {
-                    title: sign * fmean(own[title][split] for split in sorted(splits[title]))
-                    for title in shared
-                    if splits[title] <= set(own.get(title, ()))
-                }
-                for key, own in values.items()
-            }
-            found.append(
-                _rank(eps, shared, compared, means, {k: _any(c) for k, c in curves.items()})
-            )
-        elif compared:
+            found.append(_rank(eps, shared, compared, means, examples))
+        else:
             missing.append(
                 f"eps = {eps:g} is left out: its {len(compared)} private methods share {len(shared)} "
                 f"data sets, {FEWEST_PAIRS} methods and data sets are needed."
             )
-    shown = set(table[table["eps"].map(math.isfinite)]["method"]) - {key[0] for key in curves}
-    missing += [f"{method} has no value on any of the data sets." for method in sorted(shown)]
+    without = set(table[table["eps"].map(math.isfinite)]["method"]) - {key[0] for key in curves}
+    missing += [f"{method} has no value on any of the data sets." for method in sorted(without)]
     if not found:
         raise FigureError(
             "there are no two private methods and two data sets that have all in common. "
             f"{' '.join(missing)} Choose with --methods and --datasets."
         )
     return found, missing
+
+
+def _means(
+    values: Mapping[Key, Mapping[str, Values]], compared: Sequence[Key], panels: Sequence[Panel]
+) -> dict[Key, dict[str, float]]:
+    """Return, larger being better, means over the splits that all compared methods have.
+
+    On the data sets where there are such splits; others only where they have all of these.
+    """
+    sign = panels[0].metric.sign
+    means: dict[Key, dict[str, float]] = {key: {} for key in values}
+    for title in map(_title, panels):
+        splits = set.intersection(*(set(values[key].get(title, ())) for key in compared))
+        for key, own in values.items():
+            if splits and splits <= set(own.get(title, ())):
+                means[key][title] = sign * fmean(own[title][split] for split in sorted(splits))
+    return means
 
 
 def _rank(
@@ -214,7 +213,3 @@ def _reason(table: pd.DataFrame, panel: Panel, method: str, eps: float) -> str:
 
 def _title(panel: Panel) -> str:
     return title_of(panel.dataset) + " (stand-in)" * panel.is_stand_in
-
-
-def _any(own: Mapping[str, Curve]) -> Curve:
-    return next(iter(own.values()))
