@@ -82,7 +82,7 @@ FIGURES = {
     "suite": Figure(
         "private methods across data sets: ranks, wins, differences to the best",
         "Across data sets",
-        "python run.py -m +suite=tabular figure=suite",
+        "python run.py -m +suite=tabular method=A,B eps=1,4 figure=suite",
         is_of_sweep=True,
     ),
     "report": Figure(

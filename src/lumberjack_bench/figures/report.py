@@ -23,7 +23,7 @@ from lumberjack_bench.figures.curves import Panel, finished_rows, load_panels
 from lumberjack_bench.figures.means import means_table
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
 from lumberjack_bench.figures.recipes import run_commands
-from lumberjack_bench.figures.request import FigureError, Request
+from lumberjack_bench.figures.request import METRIC, FigureError, Request
 from lumberjack_bench.results import current_rows
 
 if TYPE_CHECKING:
@@ -215,15 +215,17 @@ def _commands(panels: Sequence[Panel]) -> list[str]:
     names = [name for name, figure in _OF_CURVES.items() if datasets & set(figure.datasets)]
     grouped = {name for figure in _OF_CURVES.values() for name in figure.datasets}
     names += ["accuracy"] * bool(datasets - grouped)
+    metric = panels[0].metric.name
+    chosen = "" if metric == METRIC else f" --metric {metric}"
     lines = [
         "# the results",
         *run_commands(panels),
         "# figures and this page, from the results table alone",
-        f"python scripts/make_figures.py {' '.join([*names, 'report'])}",
+        f"python scripts/make_figures.py {' '.join([*names, 'report'])}{chosen}",
     ]
     for panel in panels:
         first, *others = dict.fromkeys(curve.method for curve in panel.curves)
         if others:
-            compared = f"python scripts/compare.py {first} {others[0]}"
+            compared = f"python scripts/compare.py {first} {others[0]}{chosen}"
             return [*lines, "# two methods, split by split", compared]
     return lines
