@@ -7,6 +7,7 @@ alone. Examples:
     python scripts/compare.py guided_lumberjack lumberjack --datasets adult --csv wins.csv
     python scripts/compare.py smooth_sensitivity:paper smooth_sensitivity:corrected
     python scripts/compare.py lumberjack,n_estimators=30 extra_trees --interval bootstrap
+    python scripts/compare.py guided_lumberjack dp_ebm --metric roc_auc
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from lumberjack_bench.figures.comparison import (
 )
 from lumberjack_bench.figures.request import METRIC, FigureError, csv_text, read_results
 from lumberjack_bench.files import write_atomically
+from lumberjack_bench.metrics import METRICS, metric_of
 
 INTERVAL_NAMES = {
     "t": "Student's t, for a bounded metric on the log-odds scale of what a difference can be",
@@ -45,7 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("a", help="METHOD[:MODE][,KEY=VALUE...]")
     parser.add_argument("b", help="the same form")
     parser.add_argument("--results", type=Path, default=Path("results/results.csv"))
-    parser.add_argument("--metric", default=METRIC, help="larger counts as better")
+    parser.add_argument(
+        "--metric",
+        default=METRIC,
+        help=f"{', '.join(METRICS)}, or what methods report themselves (larger counts as better)",
+    )
     parser.add_argument("--datasets", default="", metavar="NAME,NAME", help="default: all")
     parser.add_argument(
         "--interval",
@@ -66,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             interval=given.interval,
         )
         if given.csv is not None:
-            rows = csv_rows(result, given.a, given.b, given.interval)
+            rows = csv_rows(result, given.a, given.b, given.interval, given.metric)
             write_atomically(given.csv, csv_text(rows))
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -75,11 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = str(error.filename or given.csv)
         print(f"error: cannot write {where!r}: {error.strerror or error}", file=sys.stderr)
         return 2
-    print(as_text(result, given.a, given.b, given.interval))
+    print(as_text(result, given.a, given.b, given.interval, given.metric))
     return 0
 
 
-def as_text(result: Result, a: str, b: str, interval: str) -> str:
+def as_text(result: Result, a: str, b: str, interval: str, metric: str = METRIC) -> str:
     """Write a comparison of `a` and `b` as a table for a person."""
     rows: list[Sequence[str]] = [HEADER]
     previous = None
@@ -87,6 +93,8 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
         place = (item.dataset, item.data_source)
         rows.append([item.dataset if place != previous else "", *_cells(item)])
         previous = place
+    over = result.over_datasets
+    rows += [[over.dataset, *_cells(over)]] if over else []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -99,10 +107,10 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
     ]
     lines.insert(1, "-" * len(lines[0]))
     cells = [item for item in result.comparisons if item.eps is not None]
-    n_a = sum(item.difference.mean > 0 for item in cells)
-    n_b = sum(item.difference.mean < 0 for item in cells)
+    n_a = sum(item.advantage > 0 for item in cells)
+    n_b = sum(item.advantage < 0 for item in cells)
     sure_a, sure_b = (sum(item.winner == side for item in cells) for side in "ab")
-    fewest = min(item.n_pairs for item in result.comparisons)
+    fewest = min(item.n_pairs for item in (*result.comparisons, *([over] if over else [])))
     p_value = "p: two-sided Wilcoxon signed-rank, not corrected for several rows."
     if fewest < FEWEST_FOR_WILCOXON:
         p_value = (
@@ -111,13 +119,22 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
         )
     return "\n".join(
         [
-            f"a = {a}, b = {b}",
+            f"a = {a}, b = {b}; {metric_of(metric).axis_title}",
             *dict.fromkeys(f"{c.dataset}: {c.data_source}" for c in result.comparisons),
             "",
             *lines,
             "",
-            f"{a} has the higher mean in {n_a} of {len(cells)} rows (interval above 0 in {sure_a}), "
-            f"{b} in {n_b} (interval below 0 in {sure_b}).",
+            f"{a} has the better mean in {n_a} of {len(cells)} rows (interval without 0 in {sure_a}), "
+            f"{b} in {n_b} (interval without 0 in {sure_b}).",
+            *(
+                [
+                    f"Last row, over data sets: a better on {over.wins}, equal on {over.ties}, worse on "
+                    f"{over.losses}; each data set counts once, by its mean over splits and eps, and the "
+                    "interval says how far the mean difference may move with other such data sets."
+                ]
+                if over
+                else []
+            ),
             f"Intervals: {INTERVAL_NAMES[interval]}, of the mean paired "
             "difference. Splits share rows, so intervals and p are somewhat optimistic.",
             p_value,
@@ -126,15 +143,19 @@ def as_text(result: Result, a: str, b: str, interval: str) -> str:
     )
 
 
-def csv_rows(result: Result, a: str, b: str, interval: str) -> list[dict[str, Any]]:
+def csv_rows(
+    result: Result, a: str, b: str, interval: str, metric: str = METRIC
+) -> list[dict[str, Any]]:
     """Return a row for each comparison.
 
-    ``eps`` is "all" in rows that average each split over eps, "inf" for two references.
+    ``eps`` is "all" in rows that average each split over eps, "inf" for two references. The row over
+    data sets, last where there are several, has these for pairs.
     """
     return [
         {
             "dataset": item.dataset,
             "data_source": item.data_source,
+            "metric": metric,
             "a": a,
             "b": b,
             "eps": _eps(item),
@@ -150,7 +171,7 @@ def csv_rows(result: Result, a: str, b: str, interval: str) -> list[dict[str, An
             "ties": item.ties,
             "losses": item.losses,
         }
-        for item in result.comparisons
+        for item in (*result.comparisons, *([result.over_datasets] if result.over_datasets else []))
     ]
 
 

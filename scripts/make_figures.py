@@ -1,11 +1,12 @@
 """Make figures and tables again, from the results table.
 
-No method is trained for figures 3 and 4, accuracy and report: they show what the table holds.
+No method is trained for figures 3 and 4, accuracy, suite and report: they show what the table holds.
 Figure 1 fits small forests on generated points, figure 2 and heavy_hitters_error run the search
 itself, table1 loads the data sets. Examples:
 
     python scripts/make_figures.py figure3 --out DIR
     python scripts/make_figures.py figure3 --datasets adult --methods lumberjack,snr,majority
+    python scripts/make_figures.py suite --metric roc_auc
     python scripts/make_figures.py table1 stand_in_dir=DIR
 """
 
@@ -20,6 +21,8 @@ import yaml
 
 from lumberjack_bench.datasets import DatasetError
 from lumberjack_bench.figures import FIGURES, FigureError, Request, make
+from lumberjack_bench.figures.request import METRIC
+from lumberjack_bench.metrics import METRICS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=Path("results/results.csv"), metavar="FILE")
     parser.add_argument("--datasets", default="", metavar="NAME,NAME", help="show only these")
     parser.add_argument("--methods", default="", metavar="NAME,NAME", help="show only these")
+    parser.add_argument("--metric", default=METRIC, help=f"one of {', '.join(METRICS)}")
     given = parser.parse_intermixed_args(arguments)
     names = [word for word in given.names if "=" not in word]
     if not names:
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out=given.out if given.out is not None else results.parent,
         datasets=_split(given.datasets),
         methods=_split(given.methods),
+        metric=given.metric,
         overrides=tuple(word for word in given.names if "=" in word),
     )
     # One that does not exist stops all before anything is made.

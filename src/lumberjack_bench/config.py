@@ -18,6 +18,7 @@ from typing import Any, cast
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from lumberjack_bench.metrics import METRICS
 from lumberjack_bench.runs.identity import MethodConfig, RunConfig
 
 SCHEMA_NAME = "bench_schema"
@@ -83,6 +84,8 @@ class BenchConfig:
     allow_targets: list[str] = field(default_factory=list)
     sweep_id: str = MISSING
     figure: str | None = None
+    metric: str = "accuracy"
+    keep_predictions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,10 @@ class Settings:
         Further packages that methods may come from.
     figure : str or None
         What to draw from the results at the end.
+    metric : str
+        What the table at the end and the figure show.
+    keeps_predictions : bool
+        Whether what runs predict is stored, and finished runs without it are done again.
     """
 
     results_dir: Path
@@ -123,6 +130,8 @@ class Settings:
     n_workers: int = 1
     allow_targets: tuple[str, ...] = ()
     figure: str | None = None
+    metric: str = "accuracy"
+    keeps_predictions: bool = False
 
     @property
     def since(self) -> str:
@@ -211,6 +220,8 @@ def read_settings(config: DictConfig) -> Settings:
         raise ConfigError(
             f"tracking.kind must be sqlite, server or none, got {values.tracking.kind!r}."
         )
+    if values.metric not in METRICS:
+        raise ConfigError(f"metric must be one of {', '.join(METRICS)}, got {values.metric!r}.")
     if values.on_error not in ("continue", "raise"):
         raise ConfigError(f"on_error must be continue or raise, got {values.on_error!r}.")
     if values.timeout is not None and not values.timeout > 0:
@@ -232,6 +243,8 @@ def read_settings(config: DictConfig) -> Settings:
         n_workers=values.n_workers,
         allow_targets=tuple(values.allow_targets),
         figure=values.figure,
+        metric=values.metric,
+        keeps_predictions=values.keep_predictions,
     )
 
 

@@ -51,7 +51,8 @@ class Method(Protocol):
     of one line; predicting before fitting raises ``sklearn.exceptions.NotFittedError``. A fitted
     method can be pickled.
 
-    A method may also have ``predict_proba(X)``, ``fit_report() -> dict[str, float]``,
+    A method may also have ``predict_proba(X)`` (rows that add up to 1, or None where it has no
+    probabilities; metrics of probabilities are then missing), ``fit_report() -> dict[str, float]``,
     ``skip(n_rows) -> str | None`` (see :func:`reason_to_skip`) and, where its configuration says
     ``is_tuned``, ``tune(X, y, X_validation, y_validation) -> dict[str, Any]``, which returns the
     chosen hyper-parameters.

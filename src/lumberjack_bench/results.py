@@ -17,8 +17,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.files import write_atomically
+from lumberjack_bench.metrics import METRICS, metric_of
 from lumberjack_bench.runs.identity import RunConfig
-from lumberjack_bench.runs.records import RANGES
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ COLUMNS = (
 CONFIDENCE = 0.95
 
 ANY_NUMBER = (-math.inf, math.inf)
-
-INTERVAL_NAME = "95 % interval: Student's t on the log-odds scale, which stays within [0, 1]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,21 +272,29 @@ def read_table(path: Path) -> pd.DataFrame:
 def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") -> str:
     """Return mean and interval of a metric of results as text, methods down and eps across.
 
-    There is one block per data set; a method that is not private has one value for every eps.
+    There is one block per data set, below a line on results without the metric; a method that is not private has one value for every eps.
     """
     blocks: dict[tuple[str, str], dict[tuple[str, str], dict[float, Interval]]] = {}
+    lacking: dict[str, int] = {}
+    measured: set[str] = set()
     for result in results:
         run = RunConfig.from_dict(result["run"])
         values = [r["metrics"][metric] for r in result["repetitions"] if metric in r["metrics"]]
-        if values:
+        if not values:
+            lacking[run.method.name] = lacking.get(run.method.name, 0) + 1
+            measured |= result["repetitions"][0]["metrics"].keys() & METRICS.keys()
+        else:
             source = result["data_source"]
             dataset = run.dataset["name"] + (
                 f" [{source['label']}]" if source["is_stand_in"] else ""
             )
             rows = blocks.setdefault((dataset, run.data_version), {})
-            interval = mean_interval(values, RANGES.get(metric, ANY_NUMBER))
+            interval = mean_interval(values, metric_of(metric).bounds)
             rows.setdefault(_row_name(run, result["card"]["mode"]), {})[run.eps] = interval
     lines: list[str] = []
+    if lacking:
+        who = ", ".join(f"{method} ({n})" for method, n in lacking.items())
+        lines += [f"Results without {metric}: {who}; they have {', '.join(sorted(measured))}.", ""]
     for (dataset, version), rows in blocks.items():
         if sum(name == dataset for name, _ in blocks) > 1:
             dataset = f"{dataset} (version {version})"

@@ -126,6 +126,33 @@ def test_too_few_pairs_are_refused_with_their_number_and_do_not_hide_the_others(
     assert "adult at eps=2" in line
 
 
+def test_over_data_sets_each_counts_once_by_its_mean(table_of):
+    # Differences .02, .04 (mean of .03 and .05 at two eps) and -.03: mean .01, s = .0360555,
+    # t(2, 0.975) = 4.302653, half width .0895671; on [-1, 1] the share .505, so nearly Student's own.
+    def runs(method, *means):
+        one, first, second, three = ([mean - 0.1, mean + 0.1] for mean in means)
+        yield result_rows(method, one, dataset="one")
+        yield result_rows(method, first, dataset="two", eps=1.0)
+        yield result_rows(method, second, dataset="two", eps=4.0)
+        yield result_rows(method, three, dataset="three")
+
+    table = table_of(*runs("a", 0.52, 0.53, 0.55, 0.47), *runs("b", 0.5, 0.5, 0.5, 0.5))
+    over = compare(table, "a", "b").over_datasets
+    assert (over.dataset, over.eps, over.wins, over.losses) == ("3 data sets", None, 2, 1)
+    assert over.difference.mean == pytest.approx(0.01)
+    assert over.difference.upper == pytest.approx(0.01 + 0.0895671, abs=5e-4)
+    assert compare(table, "a", "b", datasets=["one"]).over_datasets is None
+
+
+def test_of_a_loss_the_smaller_mean_wins_and_the_interval_is_students(table_of):
+    # Half width 0.01963243, as in the first test.
+    runs = (result_rows(name, values, metric="log_loss") for name, values in (("a", A), ("b", B)))
+    (only,) = compare(table_of(*runs), "a", "b", metric="log_loss").comparisons
+    assert only.difference.mean == pytest.approx(0.03)
+    assert only.difference.upper == pytest.approx(0.03 + 0.01963243)
+    assert (only.wins, only.losses, only.winner) == (0, 5, "b")
+
+
 def test_variants_must_be_told_apart_and_can_be(table_of):
     table = table_of(
         result_rows("a", A, params='{"depth": 3}'),
@@ -155,7 +182,7 @@ def test_the_script_prints_a_table_and_writes_a_csv(write_results, capsys, tmp_p
     target = tmp_path / "wins.csv"
     assert compare_script(["a", "b", "--results", str(path), "--csv", str(target)]) == 0
     printed = capsys.readouterr().out
-    assert "a has the higher mean in 1 of 1 rows (interval above 0 in 1)" in printed
+    assert "a has the better mean in 1 of 1 rows (interval without 0 in 1)" in printed
     assert "5-0-0" in printed
     assert "cannot fall below 0.0625" in printed
     (row,) = csv.DictReader(target.read_text().splitlines())

@@ -129,7 +129,7 @@ def test_failed_runs_and_other_metrics_are_left_out(panels_of):
     for metric, value in (("accuracy", 0.8), ("fit_seconds", 12.0)):
         (panel,) = panels_of(*runs, metric=metric)
         assert [(c.method, c.last) for c in panel.curves] == [("forest", value)]
-        assert panel.metric == metric
+        assert panel.metric.name == metric
 
 
 def test_a_wanted_method_without_rows_is_refused_with_those_that_there_are(panels_of):

@@ -37,7 +37,7 @@ def drawn(path):
 def test_figure3_writes_vector_picture_csv_and_report(small_results, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     assert make_figures(["figure3", "--results", str(small_results), "--out", str(out)]) == 0
-    names = ["figure3.pdf", "figure3.png", "figure3.csv", "report.html"]
+    names = ["figure3.pdf", "figure3.png", "figure3.csv", "figure3.md", "report.html"]
     assert [Path(line).name for line in capsys.readouterr().out.splitlines()] == names
     assert (out / "figure3.pdf").read_bytes().startswith(b"%PDF")
     assert (out / "figure3.png").read_bytes().startswith(b"\x89PNG")
@@ -70,6 +70,42 @@ def test_each_figure_shows_its_own_data_sets_and_methods_or_those_asked_for(
     assert make_figures([*chosen, *given]) == 0
     shown = {(row["dataset"], row["method"]) for row in drawn(tmp_path / "accuracy.csv")}
     assert shown == {("adult", "snr"), ("adult", "majority")}
+
+
+def test_the_paper_s_figures_show_its_methods_only_and_others_when_asked_for(
+    write_results, tmp_path
+):
+    given = ["--results", str(write_results(*(result_rows(m, [0.8]) for m in ("snr", "rival"))))]
+    for name, words, shown in (
+        ("figure3", [], {"snr"}),
+        ("accuracy", [], {"snr", "rival"}),
+        ("figure3", ["--methods", "rival"], {"rival"}),
+    ):
+        assert make_figures([name, *words, *given]) == 0
+        assert {row["method"] for row in drawn(tmp_path / f"{name}.csv")} == shown
+    table = (tmp_path / "accuracy.md").read_text()
+    assert "| method | eps = 1 |\n| --- | ---: |\n| Rival | **0.8000** |\n" in table
+
+
+def test_the_metric_is_chosen_and_one_that_is_missing_is_refused_with_those_there_are(
+    write_results, tmp_path, capsys
+):
+    path = write_results(
+        result_rows("snr", [0.8]),
+        result_rows("lumberjack", [0.8]),
+        result_rows("lumberjack", [0.3], metric="log_loss"),
+    )
+    given = ["figure3", "--results", str(path), "--metric"]
+    assert make_figures([*given, "log_loss"]) == 0
+    assert [(r["metric"], r["mean"]) for r in drawn(tmp_path / "figure3.csv")] == [
+        ("log_loss", "0.3")
+    ]
+    page = (tmp_path / "report.html").read_text()
+    assert "Log loss against privacy" in page
+    assert "adult: runs without log_loss are left out (snr); they have accuracy." in page
+    assert "no metric 'roc_auc'; they hold accuracy, log_loss." in refusal(
+        capsys, *given, "roc_auc"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.datasets])

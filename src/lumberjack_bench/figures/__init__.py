@@ -7,10 +7,11 @@ files and returns their paths. Accuracy against eps on other data sets needs no 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lumberjack_bench.figures.request import FigureError, Request
+from lumberjack_bench.figures.request import METRIC, FigureError, Request
 
 __all__ = ["FIGURES", "Figure", "FigureError", "Request", "draw", "make"]
 
@@ -27,7 +28,17 @@ class Figure:
     """What makes the rows it shows, or the figure itself where it shows none."""
     datasets: tuple[str, ...] = ()
     """Data sets of a figure of curves, which the module ``accuracy`` draws; empty for others."""
+    is_of_sweep: bool = False
+    """Whether a sweep that draws it at its end shows its own data sets only."""
+    methods: tuple[str, ...] = ()
+    """Methods of the paper's figures, where results hold others too; empty for all."""
 
+
+PAPER_METHODS = (
+    *("guided_lumberjack", "lumberjack", "snr", "smooth_sensitivity", "suihkonen"),
+    *("diffprivlib", "diffprivlib_tuned", "extra_trees", "decision_tree", "majority"),
+)
+"""The forests of the paper, ours and the references."""
 
 FIGURES = {
     "table1": Figure(
@@ -50,12 +61,14 @@ FIGURES = {
         "Figure 3",
         "python run.py -m +experiment=figure3",
         ("adult", "acs_income", "acs_employment"),
+        methods=PAPER_METHODS,
     ),
     "figure4": Figure(
         "accuracy against eps: ACSPublicCoverage, ACSTravelTime",
         "Figure 4",
         "python run.py -m +experiment=figure4",
         ("acs_public_coverage", "acs_travel_time"),
+        methods=PAPER_METHODS,
     ),
     "accuracy": Figure(
         "accuracy against eps: every data set in the results table",
@@ -65,6 +78,12 @@ FIGURES = {
         "error of the heavy-hitter search against the height of the tree",
         "Error of the heavy-hitter search against height",
         "python scripts/make_figures.py heavy_hitters_error",
+    ),
+    "suite": Figure(
+        "private methods across data sets: ranks, wins, differences to the best",
+        "Across data sets",
+        "python run.py -m +suite=tabular method=A,B eps=1,4 figure=suite",
+        is_of_sweep=True,
     ),
     "report": Figure(
         "one HTML page with figures, tables, privacy cards, versions and commands",
@@ -90,6 +109,13 @@ def make(name: str, request: Request) -> list[Path]:
     return paths
 
 
-def draw(name: str, folder: Path) -> list[Path]:
-    """Make a figure from the table of a results folder, into the same folder."""
-    return make(name, Request(results=folder / "results.csv", out=folder))
+def draw(
+    name: str, folder: Path, *, metric: str = METRIC, datasets: Sequence[str] = ()
+) -> list[Path]:
+    """Make a figure from the table of a results folder, into the same folder.
+
+    `datasets` are those of the sweep that ends with it.
+    """
+    figure = FIGURES.get(name)
+    shown = tuple(datasets) if figure and figure.is_of_sweep else ()
+    return make(name, Request(folder / "results.csv", folder, datasets=shown, metric=metric))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,20 +17,15 @@ import numpy as np
 from scipy import stats
 
 from lumberjack_bench.figures.curves import (
+    check_metric,
     differing,
     finished_rows,
     settings_of,
     split_values,
 )
 from lumberjack_bench.figures.request import METRIC, FigureError, check_known
-from lumberjack_bench.results import (
-    ANY_NUMBER,
-    CONFIDENCE,
-    RANGES,
-    Interval,
-    current_rows,
-    mean_interval,
-)
+from lumberjack_bench.metrics import Metric, metric_of
+from lumberjack_bench.results import CONFIDENCE, Interval, current_rows, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,6 +63,9 @@ class Comparison:
     wins: int
     ties: int
     losses: int
+    """Splits on which a is better, equal, worse."""
+    sign: int
+    """-1 where less is better."""
 
     @property
     def n_pairs(self) -> int:
@@ -77,7 +75,14 @@ class Comparison:
     @property
     def winner(self) -> Literal["a", "b", ""]:
         """The better one when the interval leaves out 0, else nobody."""
-        return "a" if self.difference.lower > 0 else "b" if self.difference.upper < 0 else ""
+        if self.difference.lower <= 0 <= self.difference.upper:
+            return ""
+        return "a" if self.advantage > 0 else "b"
+
+    @property
+    def advantage(self) -> float:
+        """Mean by which a is better; negative where it is worse."""
+        return self.sign * self.difference.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,16 @@ class Result:
 
     comparisons: tuple[Comparison, ...]
     """By data set, then eps; the row over all eps last where there are several."""
+    over_datasets: Comparison | None
+    """Over the data sets in place of splits: the means of each, over all its eps; None for a single one."""
     skipped: tuple[str, ...]
     """A line for each data set and eps with too few pairs, and for other versions of a data set."""
+
+    @property
+    def by_dataset(self) -> list[Comparison]:
+        """The comparison of each data set over all eps, or at the only one that both have."""
+        last = {(item.dataset, item.data_source): item for item in self.comparisons}
+        return list(last.values())
 
 
 def read_selector(text: str) -> tuple[str, dict[str, str]]:
@@ -131,7 +144,7 @@ def compare(
     a, b : str
         As :func:`read_selector` takes them.
     metric : str
-        Name of the metric; larger counts as better.
+        Name of the metric; of one that the harness does not know, larger counts as better.
     datasets : sequence of str
         Data sets; empty for all.
     interval : {"t", "bootstrap"}
@@ -144,13 +157,12 @@ def compare(
         When a name is unknown or ambiguous, or no data set has enough common splits.
     """
     check_known("data set", datasets, sorted(table["dataset"].unique()))
-    check_known("metric", [metric], sorted(set(table["metric"]) - {"failure"}))
+    check_metric(table, metric)
+    known = metric_of(metric)
     if datasets:
         table = table[table["dataset"].isin(datasets)]
     current, skipped = current_rows(table)
     rows = finished_rows(current, metric)
-    least, largest = RANGES.get(metric, ANY_NUMBER)
-    bounds = (least - largest, largest - least)
     rows_a, rows_b = (_select(rows, table, text, skipped) for text in (a, b))
     comparisons: list[Comparison] = []
     versions_of_b = dict(iter(rows_b.groupby(["dataset", "data_version"])))
@@ -176,12 +188,19 @@ def compare(
             per_eps[None] = averaged
         source = str(of_a["data_source"].iloc[0])
         comparisons += [
-            _compare_pairs(dataset, source, eps, pairs, interval, bounds)
+            _compare_pairs(dataset, source, eps, pairs, interval, known)
             for eps, pairs in per_eps.items()
         ]
     if not comparisons:
         raise FigureError(_nothing_in_common(a, b, skipped))
-    return Result(tuple(comparisons), tuple(skipped))
+    result = Result(tuple(comparisons), None, tuple(skipped))
+    each = result.by_dataset
+    if len(each) < FEWEST_PAIRS:
+        return result
+    means = {(0, number): (item.mean_a, item.mean_b) for number, item in enumerate(each)}
+    shared = each[0].eps if len({item.eps for item in each}) == 1 else None
+    over = _compare_pairs(f"{len(each)} data sets", "", shared, means, interval, known)
+    return replace(result, over_datasets=over)
 
 
 def _select(
@@ -255,12 +274,13 @@ def _compare_pairs(
     eps: float | None,
     pairs: Pairs,
     interval: IntervalKind,
-    bounds: tuple[float, float],
+    metric: Metric,
 ) -> Comparison:
     values = np.array(list(pairs.values()))
     # Accuracies are shares of some thousand rows: what is below 1e-12 is rounding, not a win.
     differences = np.round(values[:, 0] - values[:, 1], 12)
-    difference = mean_interval([float(d) for d in differences], bounds)
+    width = metric.largest - metric.least
+    difference = mean_interval([float(d) for d in differences], (-width, width))
     if interval == "bootstrap":
         difference = Interval(difference.mean, *_bootstrap(differences), difference.n)
     return Comparison(
@@ -271,9 +291,10 @@ def _compare_pairs(
         mean_b=float(values[:, 1].mean()),
         difference=difference,
         p_value=float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0,
-        wins=int((differences > 0).sum()),
+        wins=int((metric.sign * differences > 0).sum()),
         ties=int((differences == 0).sum()),
-        losses=int((differences < 0).sum()),
+        losses=int((metric.sign * differences < 0).sum()),
+        sign=metric.sign,
     )
 
 

@@ -22,16 +22,14 @@ from lumberjack_bench.figures.request import (
     check_known,
     read_results,
 )
-from lumberjack_bench.results import (
-    ANY_NUMBER,
-    RANGES,
-    Interval,
-    current_rows,
-    mean_interval,
-)
+from lumberjack_bench.metrics import METRICS, Metric, metric_of
+from lumberjack_bench.results import Interval, current_rows, mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Key = tuple[str, str]
+"""What tells methods, and variants of one, apart: name, and where needed what differs."""
 
 Kind = Literal["private", "reference", "majority"]
 
@@ -100,8 +98,8 @@ class Panel:
     """Ordered by last value, best first."""
     dataset_config: str
     left_out: tuple[str, ...]
-    """A line for each other version of the data set that has results."""
-    metric: str
+    """A line for each other version of the data set, and each method without the metric, that has results."""
+    metric: Metric
 
     @property
     def title(self) -> str:
@@ -110,11 +108,15 @@ class Panel:
 
 
 def load_panels(
-    request: Request, command: str, datasets: Sequence[str] = ()
+    request: Request,
+    command: str,
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, list[Panel]]:
     """Read the results table and what is asked of it as panels.
 
-    `command` makes the rows; `datasets` are shown unless the request names others, empty for all.
+    `command` makes the rows; `datasets` and `methods` (those there are) are shown unless the request
+    names others, empty for all.
 
     Raises
     ------
@@ -122,10 +124,12 @@ def load_panels(
         When there is nothing to draw.
     """
     table = read_results(request.results, command)
+    check_metric(table, request.metric)
     present = sorted(table["dataset"].unique())
     check_known("data set", request.datasets, present)
     wanted = request.datasets or tuple(datasets)
-    panels = read_panels(table, wanted, request.methods, request.metric)
+    usual = [name for name in methods if name in set(table["method"])]
+    panels = read_panels(table, wanted, request.methods or usual, request.metric)
     if not panels:
         no_result = table[(table["status"] != "ok") & table["dataset"].isin(wanted or present)]
         about = f" ({', '.join(wanted)})" if wanted else ""
@@ -160,27 +164,28 @@ def read_panels(
     """
     check_known("method", methods, sorted(table["method"].unique()))
     table, left_out = current_rows(table)
-    rows = finished_rows(table, metric)
-    bounds = RANGES.get(metric, ANY_NUMBER)
     if methods:
-        rows = rows[rows["method"].isin(methods)]
+        table = table[table["method"].isin(methods)]
+    rows = finished_rows(table, metric)
+    known = metric_of(metric)
+    left_out += _lacking(table, metric)
     wanted = list(datasets) or sorted(rows["dataset"].unique(), key=_place)
     panels = []
     for dataset in wanted:
         of_dataset = rows[rows["dataset"] == dataset]
         for _, of_source in of_dataset.groupby(["is_stand_in", "data_version"], sort=True):
             variants = of_source.groupby(["method", "mode", "params", "delta"], sort=True)
-            curves = _tell_apart([_curve(group, bounds) for _, group in variants])
+            curves = _tell_apart([_curve(group, known.bounds) for _, group in variants])
             first = of_source.iloc[0]
             panels.append(
                 Panel(
                     dataset,
                     str(first["data_source"]),
                     str(first["is_stand_in"]).lower() == "true",
-                    tuple(sorted(curves, key=lambda curve: (-curve.last, curve.label))),
+                    tuple(sorted(curves, key=lambda c: (-known.sign * c.last, c.label))),
                     str(first["dataset_config"]),
                     tuple(line for line in left_out if line.startswith(f"{dataset}: ")),
-                    metric,
+                    known,
                 )
             )
     return panels
@@ -191,6 +196,28 @@ def finished_rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     return table[(table["metric"] == metric) & (table["status"] == "ok") & table["value"].notna()]
 
 
+def check_metric(table: pd.DataFrame, metric: str) -> None:
+    """Refuse a metric that no finished run has, and name those there are."""
+    if known := sorted(set(table[table["status"] == "ok"]["metric"])):
+        check_known("metric", [metric], known)
+
+
+def _lacking(table: pd.DataFrame, metric: str) -> list[str]:
+    """Return a line for each data set on which finished runs of some methods lack a metric."""
+    finished = table[(table["status"] == "ok") & table["metric"].isin([*METRICS, metric])]
+    without: dict[str, dict[str, set[str]]] = {}
+    for (dataset, method, _), found in finished.groupby(["dataset", "method", "run_hash"])[
+        "metric"
+    ]:
+        if metric not in set(found):
+            without.setdefault(dataset, {}).setdefault(method, set()).update(found)
+    return [
+        f"{dataset}: runs without {metric} are left out ({', '.join(methods)}); they have "
+        f"{', '.join(name for name in METRICS if name in set.union(*methods.values()))}."
+        for dataset, methods in without.items()
+    ]
+
+
 def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
     """Return what a figure plots, a row for each point; a single repetition has no interval."""
     return [
@@ -198,6 +225,7 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
             "figure": figure,
             "dataset": panel.dataset,
             "data_source": panel.data_source,
+            "metric": panel.metric.name,
             "is_stand_in": panel.is_stand_in,
             "method": curve.method,
             "label": curve.label,
@@ -217,6 +245,27 @@ def csv_rows(figure: str, panels: Sequence[Panel]) -> list[dict[str, Any]]:
         for curve in panel.curves
         for point in curve.points
     ]
+
+
+def shared_keys(panels: Sequence[Panel]) -> dict[Key, Key]:
+    """Return for each (method, variant) the key that it has in all panels.
+
+    Settings that differ from panel to panel only make no difference.
+    """
+    crowded = {
+        method
+        for panel in panels
+        for method, n_curves in Counter(curve.method for curve in panel.curves).items()
+        if n_curves > 1
+    }
+    return {
+        (curve.method, curve.variant): (
+            curve.method,
+            curve.variant if curve.method in crowded else "",
+        )
+        for panel in panels
+        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
+    }
 
 
 def power_of_ten(number: float) -> str:

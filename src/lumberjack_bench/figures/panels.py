@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from scipy.optimize import isotonic_regression
 
 from lumberjack_bench.figures import style
-from lumberjack_bench.figures.curves import Curve, Panel, power_of_ten
-from lumberjack_bench.results import INTERVAL_NAME
+from lumberjack_bench.figures.curves import Curve, Key, Panel, power_of_ten, shared_keys
+from lumberjack_bench.results import ANY_NUMBER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +31,6 @@ SAMPLE = 0.2
 """Length of the piece of line in front of a name, in inches."""
 
 DOUBTED, TUNED = "†", "‡"
-
-Key = tuple[str, str]
 
 
 def draw_panels(panels: Sequence[Panel]) -> Figure:
@@ -58,7 +55,7 @@ def draw_panels(panels: Sequence[Panel]) -> Figure:
         axes = style.add_axes(figure, left, bottom, PANEL_WIDTH, PANEL_HEIGHT)
         _draw_panel(axes, panel, looks)
         if column == 0:
-            axes.set_ylabel(f"Test {panel.metric}")
+            axes.set_ylabel(f"Test {panel.metric.axis_title}", labelpad=2)
     for line, text in enumerate(notes):
         y = note_height - 0.04 - line * FOOTNOTE_LINE
         figure.text(0.12 / width, y / height, text, fontsize=7.5, va="top", color=style.INK)
@@ -90,20 +87,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> N
 
 def _looks(panels: Sequence[Panel]) -> dict[Key, style.Look]:
     """Give every curve its look; settings that differ from panel to panel only make no difference."""
-    crowded = {
-        method
-        for panel in panels
-        for method, n_curves in Counter(curve.method for curve in panel.curves).items()
-        if n_curves > 1
-    }
-    key_of = {
-        (curve.method, curve.variant): (
-            curve.method,
-            curve.variant if curve.method in crowded else "",
-        )
-        for panel in panels
-        for curve in sorted(panel.curves, key=lambda c: (c.method, c.mode != "paper", c.variant))
-    }
+    key_of = shared_keys(panels)
     looks = style.looks_of(key_of.values())
     return {key: looks[shared] for key, shared in key_of.items()}
 
@@ -125,14 +109,16 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
     style.write_above(axes, panel.title, 20, fontsize=10.5, fontweight="bold")
     source_colour = style.VERMILION if panel.is_stand_in else style.GREY
     style.write_above(axes, panel.data_source, 8, fontsize=8, color=source_colour)
-    low, high, far_below = _limits(panel)
+    low, high, far_off = _limits(panel)
     axes.set_ylim(low, high)
     # Lines of the background first, the best method last and on top.
-    for depth, curve in enumerate([*fixed, *sorted(private, key=lambda c: (_is_ours(c), c.last))]):
+    for depth, curve in enumerate(
+        [*fixed, *sorted(private, key=lambda c: (is_ours(c), panel.metric.sign * c.last))]
+    ):
         look = looks[curve.method, curve.variant]
         if curve.kind != "private":
-            if curve not in far_below:
-                axes.axhline(curve.last, zorder=2, **_line_style(curve, look))
+            if curve not in far_off:
+                axes.axhline(curve.last, zorder=2, **line_style(curve, look))
             continue
         eps = [point.eps for point in curve.points]
         intervals = [point.interval for point in curve.points]
@@ -142,8 +128,8 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[Key, style.Look]) -> No
         axes.fill_between(eps, lower, upper, color=look.colour, alpha=0.14, lw=0, zorder=3)
         if len(eps) == 1:  # which is no band yet
             axes.vlines(eps, lower, upper, color=look.colour, alpha=0.5, lw=1.2, zorder=3)
-        axes.plot(eps, means, zorder=4 + 0.01 * depth, **_line_style(curve, look))
-    _name_curves(axes, panel, looks, far_below)
+        axes.plot(eps, means, zorder=4 + 0.01 * depth, **line_style(curve, look))
+    _name_curves(axes, panel, looks, far_off)
 
 
 def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
@@ -163,13 +149,16 @@ def _limits(panel: Panel) -> tuple[float, float, list[Curve]]:
         if not math.isnan(end)
     ]
     low, high = min([low, *bands]), max([high, *bands])
-    far_below = [curve for curve in majority if curve.last < low - 0.5 * max(high - low, 0.01)]
-    low = min([low, *(curve.last for curve in majority if curve not in far_below)])
+    room = 0.5 * max(high - low, 0.01)
+    far_off = [curve for curve in majority if not low - room <= curve.last <= high + room]
+    near = [curve.last for curve in majority if curve not in far_off]
+    low, high = min([low, *near]), max([high, *near])
     span = max(high - low, 0.01)
-    return low - 0.06 * span, high + 0.05 * span, far_below
+    return low - 0.06 * span, high + 0.05 * span, far_off
 
 
-def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
+def line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
+    """Return how matplotlib draws the line of a curve; dashed and hollow where its guarantee is doubted."""
     drawn: dict[str, Any] = {"color": look.colour, "linewidth": look.width}
     if curve.kind == "majority":
         drawn["linestyle"] = ":"
@@ -188,13 +177,13 @@ def _line_style(curve: Curve, look: style.Look) -> dict[str, Any]:
 
 
 def _name_curves(
-    axes: Axes, panel: Panel, looks: Mapping[Key, style.Look], far_below: Sequence[Curve]
+    axes: Axes, panel: Panel, looks: Mapping[Key, style.Look], far_off: Sequence[Curve]
 ) -> None:
     """Write the names to the right of the lines, in the order of their last values."""
     low, high = axes.get_ylim()
-    ordered = sorted(panel.curves, key=lambda curve: (max(curve.last, low), curve.last))
-    heights = [(max(curve.last, low) - low) / (high - low) for curve in ordered]
-    texts = [_name(curve, curve in far_below) for curve in ordered]
+    ordered = sorted(panel.curves, key=lambda curve: curve.last)
+    heights = [(min(max(curve.last, low), high) - low) / (high - low) for curve in ordered]
+    texts = [_name(curve, (low, high) if curve in far_off else ANY_NUMBER) for curve in ordered]
     gap = style.LABEL_SIZE * 1.24 / 72 / PANEL_HEIGHT
     # A name of two lines takes the room of two.
     extra = np.cumsum([0.0] + [gap * 0.85 * text.count("\n") for text in texts[:-1]])
@@ -219,7 +208,7 @@ def _name_curves(
         }
         axes.plot([x_start, x_sample], [height, place], **inside, **leader)
         sample = [x_sample, (x_sample + x_end) / 2, x_end]
-        axes.plot(sample, [place] * 3, markevery=[1], **inside, **_line_style(curve, look))
+        axes.plot(sample, [place] * 3, markevery=[1], **inside, **line_style(curve, look))
         axes.text(
             x_end + 0.05 / PANEL_WIDTH,
             place,
@@ -228,13 +217,16 @@ def _name_curves(
             fontsize=style.LABEL_SIZE,
             va="center",
             linespacing=1.05,
-            fontweight="bold" if _is_ours(curve) else "normal",
+            fontweight="bold" if is_ours(curve) else "normal",
         )
 
 
-def _name(curve: Curve, is_below: bool) -> str:
+def _name(curve: Curve, limits: tuple[float, float]) -> str:
+    """Return what stands beside a curve; with its value where that is off the limits."""
+    low, high = limits
+    off = f" {curve.last:.3f} {'↓' if curve.last < low else '↑'}"
     name = "\n".join(textwrap.wrap(curve.label, 24, break_long_words=False))
-    return f"{name}{marks_of(curve)}{f' {curve.last:.3f} ↓' if is_below else ''}"
+    return f"{name}{marks_of(curve)}{off if not low <= curve.last <= high else ''}"
 
 
 def marks_of(curve: Curve) -> str:
@@ -244,14 +236,14 @@ def marks_of(curve: Curve) -> str:
     return " " + DOUBTED * curve.is_doubted + TUNED * curve.is_tuned
 
 
-def _is_ours(curve: Curve) -> bool:
+def is_ours(curve: Curve) -> bool:
+    """Return whether a curve is of this project's own method."""
     return "lumberjack" in curve.method
 
 
-def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
-    private = [c for panel in panels for c in panel.curves if c.kind == "private"]
-    notes = [_general_note(panels)]
-    found = []
+def card_notes(private: Sequence[Curve]) -> list[str]:
+    """Return what the marks of private curves mean, of those marks that occur."""
+    notes, found = [], []
     for status, meaning in (("broken", "Shown not to hold"), ("doubted", "In doubt")):
         labels = list(dict.fromkeys(c.label for c in private if c.card_status == status))
         if labels:
@@ -267,10 +259,16 @@ def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
             f"{TUNED} Hyper-parameters chosen on validation rows, at a privacy cost that the claim "
             f"leaves out: {', '.join(tuned)}."
         )
+    return notes
+
+
+def _footnotes(panels: Sequence[Panel], characters: int) -> list[str]:
+    private = [c for panel in panels for c in panel.curves if c.kind == "private"]
+    notes = [_general_note(panels), *card_notes(private)]
     if any(panel.is_stand_in for panel in panels):
         notes.append(
             "Stand-in: not the rows of the paper but others of the same survey in their place; "
-            "accuracies need not agree with the paper's."
+            "numbers need not agree with the paper's."
         )
     notes += dict.fromkeys(line for panel in panels for line in panel.left_out)
     return [line for note in notes for line in textwrap.wrap(note, characters)]
@@ -283,7 +281,7 @@ def _general_note(panels: Sequence[Panel]) -> str:
     repetitions = f"{several} repetition{'s' * (sizes[-1] != 1)}"
     deltas = sorted({c.delta for panel in panels for c in panel.curves if c.kind == "private"})
     delta = f" δ = {', '.join(power_of_ten(value) for value in deltas)}." if deltas else ""
-    band = "" if sizes[-1] == 1 else f"; bands: {INTERVAL_NAME}"
+    band = "" if sizes[-1] == 1 else f"; bands: {panels[0].metric.interval_name}"
     kinds = {curve.kind for panel in panels for curve in panel.curves}
     fixed = " Horizontal lines: not private." if "reference" in kinds else ""
     return f"Mean over {repetitions}, each with its own random split{band}.{delta}{fixed}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import csv
 import math
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +19,12 @@ from markupsafe import Markup
 from lumberjack_bench.datasets.named import title_of
 from lumberjack_bench.figures import FIGURES, style
 from lumberjack_bench.figures.comparison import compare
-from lumberjack_bench.figures.curves import Curve, Panel, finished_rows, load_panels
-from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels, marks_of
+from lumberjack_bench.figures.curves import Panel, finished_rows, load_panels
+from lumberjack_bench.figures.means import means_table
+from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
 from lumberjack_bench.figures.recipes import run_commands
-from lumberjack_bench.figures.request import FigureError, Request
-from lumberjack_bench.results import INTERVAL_NAME, Interval, current_rows
+from lumberjack_bench.figures.request import METRIC, FigureError, Request
+from lumberjack_bench.results import current_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,10 +80,10 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         left_out=list(dict.fromkeys(line for panel in panels for line in panel.left_out)),
         curves=_curves(panels),
         numbers=[(panel, *_numbers(panel)) for panel in panels],
-        interval_name=INTERVAL_NAME,
+        interval_name=panels[0].metric.interval_name,
         doubted=DOUBTED,
         tuned=TUNED,
-        comparisons=_comparisons(table, panels[0].metric),
+        comparisons=_comparisons(table, panels[0].metric.name),
         times=_times(table),
         cards=_cards(panels),
         pictures=[
@@ -132,27 +132,9 @@ def _curves(panels: Sequence[Panel]) -> list[tuple[str, str, str]]:
 
 
 def _numbers(panel: Panel) -> tuple[Row, list[Row]]:
-    """Return header and rows of a table: methods down, eps across, the best private mean in bold."""
-    private = [curve for curve in panel.curves if curve.kind == "private"]
-    means: dict[float, list[float]] = {}
-    for point in (point for curve in private for point in curve.points):
-        means.setdefault(point.eps, []).append(point.interval.mean)
-    best = {eps: max(means[eps]) for eps in sorted(means)}
-
-    def cell(interval: Interval | None, eps: float) -> str:
-        text = "" if interval is None else str(interval)
-        is_best = interval is not None and interval.mean == best[eps]
-        return Markup("<b>{}</b>").format(text) if is_best else text
-
-    def row(curve: Curve) -> Row:
-        by_eps = {point.eps: point.interval for point in curve.points}
-        name = curve.label + marks_of(curve)
-        if curve.kind != "private":
-            return [name, *([str(by_eps[math.inf])] * max(1, len(best)))]
-        return [name, *(cell(by_eps.get(eps), eps) for eps in best)]
-
-    header = ["method", *(f"eps = {eps:g}" for eps in best)] + ["value"] * (not best)
-    return header, [row(curve) for curve in panel.curves]
+    header, rows = means_table(panel)
+    bold = Markup("<b>{}</b>").format
+    return header, [[bold(text) if is_best else text for text, is_best in row] for row in rows]
 
 
 def _comparisons(table: pd.DataFrame, metric: str) -> list[tuple[str, list[Row]]]:
@@ -167,7 +149,6 @@ def _comparisons(table: pd.DataFrame, metric: str) -> list[tuple[str, list[Row]]
             except FigureError:
                 # Several variants of a method, or nothing in common: compare.py names the choice.
                 continue
-            n_rows = Counter((item.dataset, item.data_source) for item in result.comparisons)
             rows += [
                 [
                     other,
@@ -178,9 +159,7 @@ def _comparisons(table: pd.DataFrame, metric: str) -> list[tuple[str, list[Row]]
                     f"{item.wins} / {item.ties} / {item.losses}",
                     f"{item.p_value:.3g}",
                 ]
-                for item in result.comparisons
-                # Over all eps, or at the only one that both have.
-                if item.eps is None or n_rows[item.dataset, item.data_source] == 1
+                for item in result.by_dataset
             ]
         if rows:
             found.append((ours, rows))
@@ -236,15 +215,17 @@ def _commands(panels: Sequence[Panel]) -> list[str]:
     names = [name for name, figure in _OF_CURVES.items() if datasets & set(figure.datasets)]
     grouped = {name for figure in _OF_CURVES.values() for name in figure.datasets}
     names += ["accuracy"] * bool(datasets - grouped)
+    metric = panels[0].metric.name
+    chosen = "" if metric == METRIC else f" --metric {metric}"
     lines = [
         "# the results",
         *run_commands(panels),
         "# figures and this page, from the results table alone",
-        f"python scripts/make_figures.py {' '.join([*names, 'report'])}",
+        f"python scripts/make_figures.py {' '.join([*names, 'report'])}{chosen}",
     ]
     for panel in panels:
         first, *others = dict.fromkeys(curve.method for curve in panel.curves)
         if others:
-            compared = f"python scripts/compare.py {first} {others[0]}"
+            compared = f"python scripts/compare.py {first} {others[0]}{chosen}"
             return [*lines, "# two methods, split by split", compared]
     return lines

@@ -11,16 +11,19 @@ import logging
 import math
 import numbers
 import os
+import resource
+import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method, reason_to_skip
+from lumberjack_bench.metrics import label_metrics, probability_metrics
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
 from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone, first_line
@@ -42,6 +45,10 @@ NOISE_NOTE = (
     "noise was drawn from a fixed seed so that the run can be repeated; its outputs are benchmark "
     "figures, not private releases"
 )
+
+
+SUM_TOLERANCE = 1e-6
+"""How far the probabilities of a row may add up to something else than 1."""
 
 
 class PrivacyLeak(RuntimeError):
@@ -119,7 +126,7 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
     Stopped
         When the sweep is being stopped; the run stays undone.
     """
-    store = ResultStore(settings.results_dir)
+    store = ResultStore(settings.results_dir, needs_predictions=settings.keeps_predictions)
     with store.lock(run.hash):
         if (earlier := store.settled(run.hash, settings.since)) is not None:
             return outcome_of(run, earlier, is_earlier=True)
@@ -131,7 +138,7 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
                 measure, (run, settings, n_jobs), timeout=settings.timeout, log_file=log_file
             )
             if record["status"] == "ok":
-                store.write(run.hash, record)
+                store.write(run.hash, record, record.pop("predictions"))
             else:
                 store.write_reason(run.hash, record)
         except Exception as error:
@@ -161,6 +168,10 @@ def run_title(run: RunConfig, data_source: Mapping[str, Any]) -> str:
 def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     """Do a run here and now, and return its whole result, or why its method skips it, as plain data.
 
+    What it predicted is in it as arrays, if the settings ask for that: ``labels`` and ``predicted`` of
+    shape (n_repeats, n_test_rows) and, of a method that gives them, ``probabilities`` of shape
+    (n_repeats, n_test_rows, n_classes).
+
     Raises whatever the data, the method or its contract raise.
     """
     started = datetime.datetime.now(datetime.UTC)
@@ -183,10 +194,12 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
     # The card is of the method as one would release it; the fixed noise seed is noted beside it.
     card = method.privacy_card().to_dict()
     title = run_title(run, data.source)
-    repetitions = []
+    repetitions, predictions = [], []
     for repetition in range(run.n_repeats):
         with _strict_warnings():
-            repetitions.append(_repeat(run, data, build, repetition))
+            done, predicted = _repeat(run, data, build, repetition)
+        repetitions.append(done)
+        predictions.append(predicted)
         accuracy = repetitions[-1]["metrics"]["accuracy"]
         place = f"repetition {repetition + 1} of {run.n_repeats}"
         log.info("%s: %s, accuracy %.4f", title, place, accuracy)
@@ -197,6 +210,7 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
         "ok",
         identity=run.identity,
         repetitions=repetitions,
+        predictions=_stacked(predictions) if settings.keeps_predictions else None,
         card=card,
         notes=[NOISE_NOTE] if run.method.is_private else [],
         data_source=data.source,
@@ -222,7 +236,8 @@ def _record(run: RunConfig, settings: Settings, status: str, **more: Any) -> dic
 
 def _repeat(
     run: RunConfig, data: LoadedRows, build: Callable[..., Any], repetition: int
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the record of a repetition, and what it predicted."""
     import numpy as np
 
     from lumberjack_bench.runs.holdout import stratified_split
@@ -254,18 +269,54 @@ def _repeat(
         method.set_params(**chosen)
     rows = split.train_and_validation
     X, y = data.X[rows], data.y[rows]
+    _forget_peak_memory()
     clock = time.perf_counter()
     method.fit(X, y)
     metrics["fit_seconds"] = time.perf_counter() - clock
+    metrics["peak_memory_mb"] = _peak_memory_mb()
     X_test, y_test = data.X[split.test], data.y[split.test]
     clock = time.perf_counter()
     predicted = np.asarray(method.predict(X_test))
     metrics["predict_seconds"] = time.perf_counter() - clock
     _check_predictions(run, predicted, len(y_test), data.schema.n_classes)
-    metrics["accuracy"] = float(np.mean(predicted == y_test))
+    metrics.update(label_metrics(y_test, predicted))
+    predictions = {"labels": y_test, "predicted": predicted}
+    probabilities = method.predict_proba(X_test) if hasattr(method, "predict_proba") else None
+    if probabilities is not None:
+        probabilities = np.asarray(probabilities, dtype=np.float64)
+        _check_probabilities(run, probabilities, (len(y_test), data.schema.n_classes))
+        metrics.update(probability_metrics(y_test, probabilities))
+        predictions["probabilities"] = probabilities
+    missing = set(range(data.schema.n_classes)) - set(y_test.tolist())
+    if missing:
+        # Balanced accuracy and ROC AUC are means over the others.
+        record["classes_not_tested"] = sorted(missing)
     if hasattr(method, "fit_report"):
         metrics.update(_checked_report(run, method.fit_report(), metrics))
-    return record
+    return record, predictions
+
+
+def _stacked(predictions: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Put what the repetitions predicted into one array for each kind."""
+    import numpy as np
+
+    # Splits are stratified, so that all have as many test rows.
+    return {name: np.stack([one[name] for one in predictions]) for name in predictions[0]}
+
+
+def _forget_peak_memory() -> None:
+    """Let the peak of this process count from now on, where the system can (Linux)."""
+    with suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as switch:
+        switch.write("5")
+
+
+def _peak_memory_mb() -> float:
+    """Return the largest resident memory of this process, with libraries and data, in 10^6 bytes.
+
+    Since :func:`_forget_peak_memory`; where that cannot be, since the process began.
+    """
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 
 
 def _checked_report(
@@ -303,6 +354,21 @@ def _check_predictions(
         raise MethodError(
             f"method {run.method.name}: predict must return codes 0 to {n_classes - 1}, got "
             f"{predicted.min()} to {predicted.max()}."
+        )
+
+
+def _check_probabilities(
+    run: RunConfig, probabilities: NDArray[np.float64], shape: tuple[int, int]
+) -> None:
+    where = f"method {run.method.name}: predict_proba must return"
+    if probabilities.shape != shape:
+        raise MethodError(f"{where} an array of shape {shape}, or None; got {probabilities.shape}.")
+    sums = probabilities.sum(axis=1)
+    # A NaN fails the comparison.
+    if not ((probabilities >= 0).all() and (abs(sums - 1) <= SUM_TOLERANCE).all()):
+        raise MethodError(
+            f"{where} rows of probabilities that add up to 1, or None; got values from "
+            f"{probabilities.min():g} to {probabilities.max():g} and sums from {sums.min():g} to {sums.max():g}."
         )
 
 

@@ -129,7 +129,7 @@ def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
     n_workers : int
         Runs at a time.
     """
-    store = ResultStore(settings.results_dir)
+    store = ResultStore(settings.results_dir, needs_predictions=settings.keeps_predictions)
     pending = {run.hash: run for run in plan.pending(store)}
     lines, counts = [], Counter[str]()
     for run in plan.runs:

@@ -7,10 +7,10 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+from lumberjack_bench.metrics import metric_of
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
 
-RANGES = {"accuracy": (0.0, 1.0)}
-"""What a metric can be; one that is not listed may be any finite number."""
+IN_EVERY_RESULT = "accuracy"
 
 _NEEDED = (
     *("sweep_id", "started", "seconds", "card", "data_source", "versions", "commit", "machine"),
@@ -40,7 +40,7 @@ def problem_of(content: Any, name: str) -> str:
         return "has no repetitions"
     for repetition in repetitions:
         metrics = repetition.get("metrics") if isinstance(repetition, Mapping) else None
-        if not isinstance(metrics, Mapping) or not {*RANGES} <= {*metrics}:
+        if not isinstance(metrics, Mapping) or IN_EVERY_RESULT not in metrics:
             return "has a repetition without metrics"
         for metric, value in metrics.items():
             if problem := _problem_of_metric(metric, value):
@@ -49,7 +49,7 @@ def problem_of(content: Any, name: str) -> str:
 
 
 def _problem_of_metric(metric: str, value: Any) -> str:
-    least, largest = RANGES.get(metric, (-math.inf, math.inf))
+    least, largest = metric_of(metric).bounds
     if not isinstance(value, numbers.Real) or not math.isfinite(value):
         return f"has {metric}={value!r}, which is no finite number"
     if not least <= float(value) <= largest:

@@ -1,23 +1,28 @@
 """Result files, the truth of the benchmark: one per finished run, written whole or not at all.
 
 A results folder holds ``runs/<hash>.json`` (finished), ``reasons/<hash>.json`` (why a run has no
-result: its last attempt failed, or its method skips it), ``locks/`` (who is at work now) and
-``logs/<sweep>/``. Several processes may use one folder at the same time.
+result: its last attempt failed, or its method skips it), ``predictions/<hash>.npz`` (what a finished
+run predicted, where asked for), ``locks/`` (who is at work now) and ``logs/<sweep>/``. Several processes may use one folder at the same time.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
+import numpy as np
 
 from lumberjack_bench.files import locked, write_atomically
 from lumberjack_bench.runs.records import problem_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PROBE_BYTES = 1 << 16
 """How much must fit into the folder before a sweep starts."""
@@ -34,12 +39,16 @@ class ResultStore:
     ----------
     folder : Path
         The results folder; it need not exist before :meth:`prepare`.
+    needs_predictions : bool
+        Whether a finished run without its predictions is to be done again.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, needs_predictions: bool = False) -> None:
         self.folder = folder
+        self._needs_predictions = needs_predictions
         self._runs = folder / "runs"
         self._reasons = folder / "reasons"
+        self._predictions = folder / "predictions"
         self._locks = folder / "locks"
         self._versions = folder / "versions.json"
 
@@ -54,7 +63,7 @@ class ResultStore:
         probe = self._runs / ".probe"
         try:
             with self.lock("prepare"):
-                for folder in (self._runs, self._reasons):
+                for folder in (self._runs, self._reasons, self._predictions):
                     folder.mkdir(exist_ok=True)
                     for path in folder.glob(".*.tmp"):
                         if not self.is_locked(path.name.split(".")[1]):
@@ -95,7 +104,10 @@ class ResultStore:
         dict or None
             Its result (status "ok"), or why its method skips it (status "skipped").
         """
-        for record in (self.finished(run_hash), self.reason(run_hash)):
+        result = self.finished(run_hash)
+        if result is not None and self._needs_predictions and not self._has_predictions(result):
+            result = None
+        for record in (result, self.reason(run_hash)):
             if (
                 record is not None
                 and record["status"] in ("ok", "skipped")
@@ -103,6 +115,9 @@ class ResultStore:
             ):
                 return record
         return None
+
+    def _has_predictions(self, result: Mapping[str, Any]) -> bool:
+        return "predictions" in result and (self.folder / result["predictions"]).is_file()
 
     def problems(self) -> list[str]:
         """Return a line for each file among the results that does not count."""
@@ -130,8 +145,22 @@ class ResultStore:
         """Return the versions of each data set that commands asked for, the last one last."""
         return _read_json(self._versions) or {}
 
-    def write(self, run_hash: str, result: Mapping[str, Any]) -> None:
-        """Store the result of a run, in one step and for good."""
+    def write(
+        self,
+        run_hash: str,
+        result: Mapping[str, Any],
+        predictions: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Store the result of a run, in one step and for good, after what it predicted."""
+        path = self._predictions / f"{run_hash}.npz"
+        if predictions is None:
+            # Those of an earlier result need not be those of this one.
+            path.unlink(missing_ok=True)
+        else:
+            content = io.BytesIO()
+            np.savez_compressed(content, **predictions)  # type: ignore[arg-type]
+            write_atomically(path, content.getvalue())
+            result = {**result, "predictions": f"{path.parent.name}/{path.name}"}
         write_atomically(self._runs / f"{run_hash}.json", json.dumps(result, indent=1))
         self.clear_reason(run_hash)
 

@@ -60,7 +60,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     if settings.figure not in (None, *figures.FIGURES):
         listed = ", ".join(figures.FIGURES)
         raise ConfigError(f"there is no figure {settings.figure!r}; there are {listed}.")
-    store, view = ResultStore(settings.results_dir), make_view(settings)
+    store, view = _store(settings), make_view(settings)
     n_workers, n_threads = concurrency(settings)
     store.prepare()
     store.note_asked({run.dataset["name"]: run.data_version for run in plan.runs})
@@ -98,9 +98,9 @@ def sweep(plan: Plan, settings: Settings) -> int:
         # Said before the table is written, so that a full disk does not hide what happened.
         progress.summarise(ended, problem, settings)
         if results:
-            say("\n" + accuracy_table(results))
+            say("\n" + accuracy_table(results, settings.metric))
         say(f"\nTable of all runs: {relative(write_table(store))}")
-        is_drawn = _draw(settings.figure, store) if is_good and settings.figure else True
+        is_drawn = _draw(plan, settings, store) if is_good and settings.figure else True
     if ended_by is not None:
         raise ended_by
     return 0 if is_good and is_drawn and not problem else 1
@@ -121,12 +121,16 @@ def _ends_of(jobs: Mapping[str, Job], settings: Settings, n_workers: int) -> Ite
 
 def _end_of(run: RunConfig, was_pending: bool, settings: Settings) -> Outcome:
     """Return how a run ended of which the launcher did not tell: done before, or stopped midway."""
-    store = ResultStore(settings.results_dir)
+    store = _store(settings)
     record = store.settled(run.hash, settings.since) or store.reason(run.hash)
     if record is None or (was_pending and record["sweep_id"] != settings.sweep_id):
         return Outcome(run.hash, str(run), "not started")
     log_file = record.get("log_file", "")
     return outcome_of(run, record, is_earlier=not was_pending, log_file=log_file)
+
+
+def _store(settings: Settings) -> ResultStore:
+    return ResultStore(settings.results_dir, needs_predictions=settings.keeps_predictions)
 
 
 def _results(plan: Plan, store: ResultStore) -> list[dict[str, Any]]:
@@ -157,10 +161,12 @@ def _load_data(pending: tuple[RunConfig, ...]) -> None:
         say(f"warning: {problem}")
 
 
-def _draw(figure: str, store: ResultStore) -> bool:
+def _draw(plan: Plan, settings: Settings, store: ResultStore) -> bool:
     """Draw what the experiment is for, from the table; return whether that worked."""
+    figure = str(settings.figure)
+    names = list(dict.fromkeys(run.dataset["name"] for run in plan.runs))
     try:
-        for path in figures.draw(figure, store.folder):
+        for path in figures.draw(figure, store.folder, metric=settings.metric, datasets=names):
             say(f"Drawn: {relative(path)}")
     except Exception as error:
         say(

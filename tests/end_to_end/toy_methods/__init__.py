@@ -88,6 +88,21 @@ class Wordy(Toy):
         return np.array(["yes"] * len(X))
 
 
+class Voiceless(Toy):
+    """Has no probabilities."""
+
+    def predict(self, X: Any) -> Any:
+        return super().predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> Any:
+        return None
+
+
+class Unsure(Toy):
+    def predict_proba(self, X: Any) -> Any:
+        return super().predict_proba(X) / 2
+
+
 class Boasting(Toy):
     def fit_report(self) -> dict[str, float]:
         return {"accuracy": 1.0}
