@@ -100,7 +100,7 @@ class DPExplainableBoosting(CodedClassifier):
                 "the bins are merged up to a share of the exact number of rows, which add/remove does "
                 "not protect",
                 "the noise level comes from a root search that may end on either side of the root",
-                "floating-point noise, and a generator that starts from 32 bits",
+                "floating-point noise from a non-cryptographic generator",
             ),
             public_inputs=("number of rows",),
         )
