@@ -190,6 +190,17 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _noise_generator(self) -> np.random.Generator:
         return _generator(self.noise_seed, _NOISE_STREAM)
 
+    def _mixed_seed(self) -> int:
+        """Return one seed made of both, for a package that draws all its numbers from one."""
+        structure = seed_sequence(self.random_state).generate_state(4)
+        noise = seed_sequence(self.noise_seed).generate_state(4)
+        mixed = np.random.SeedSequence([*structure.tolist(), *noise.tolist()])
+        return int(mixed.generate_state(1)[0])
+
+    def _package_seed(self) -> int | None:
+        """Return the seed of a package whose noise comes from the operating system without one."""
+        return None if self.noise_seed is None else self._mixed_seed()
+
     def _tuning_generators(self) -> tuple[np.random.Generator, np.random.Generator]:
         """Return sources of structure and of noise for a search, apart from those of the final fit."""
         return (

@@ -30,7 +30,6 @@ from baselines.coded_classifier import COUNT, CodedClassifier
 from baselines.keyed_trees import SplitSpace, draw_keys
 from baselines.random_binary_trees import Rows, grow, votes_at_every_depth
 from lumberjack.accounting.guarantee import PrivacyCard
-from lumberjack.seeds import seed_sequence
 
 logger = logging.getLogger(__name__)
 
@@ -279,7 +278,7 @@ class DiffPrivLibClassifier(CodedClassifier):
             classes=classes,
             n_jobs=1,
             accountant=accountant,
-            random_state=self._library_seed(),
+            random_state=self._mixed_seed(),
             max_depth=self.max_depth,
             shuffle=True,
         )
@@ -297,12 +296,6 @@ class DiffPrivLibClassifier(CodedClassifier):
                 f"epsilon={self.epsilon}."
             )
         return forest
-
-    def _library_seed(self) -> int:
-        structure = seed_sequence(self.random_state).generate_state(4)
-        noise = seed_sequence(self.noise_seed).generate_state(4)
-        mixed = np.random.SeedSequence([*structure.tolist(), *noise.tolist()])
-        return int(mixed.generate_state(1)[0])
 
 
 def draw_tree_of_row(

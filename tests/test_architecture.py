@@ -110,6 +110,7 @@ def test_baselines_know_the_schema_the_accounting_and_the_randomness_of_the_libr
             "sklearn",
             "joblib",
             "diffprivlib",
+            "interpret",
         },
     )
 
@@ -252,7 +253,11 @@ def test_every_imported_package_is_declared() -> None:
     # The names under which packages are imported, where they differ from those they are declared by.
     names = {"hydra": "hydra-core", "sklearn": "scikit-learn", "yaml": "pyyaml"}
     # Dask is one project in two packages of one version.
-    names |= {"dp_accounting": "dp-accounting", "dask": "distributed"}
+    names |= {
+        "dp_accounting": "dp-accounting",
+        "dask": "distributed",
+        "interpret": "interpret-core",
+    }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
     declared = {

@@ -30,6 +30,7 @@ from lumberjack_bench.methods import build_method, method_class, reason_to_skip
 
 CONF = Path(__file__).parents[2] / "conf"
 MOST = {"n_estimators": 8, "max_depth": 6}
+PACKAGES = {"dp_ebm": "interpret"}  # of the extra rivals, which need not be installed
 METHODS = [*sorted(path.stem for path in (CONF / "method").glob("*.yaml")), readme_method.NAME]
 
 pytestmark = pytest.mark.filterwarnings(
@@ -114,11 +115,17 @@ def readme_conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(params=METHODS)
 def build(request: pytest.FixtureRequest, readme_conf: Path) -> Callable[..., Any]:
     """Build the method from its file, on the mixed table unless told otherwise."""
+    if request.param in PACKAGES:
+        pytest.importorskip(PACKAGES[request.param], reason="needs the extra rivals")
     config = config_of(request.param, readme_conf)
 
     def make(schema: FeatureSchema = MIXED.schema, **changes: Any) -> Any:
         settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 1, "noise_seed": 2, "n_jobs": 1}
-        return build_method(config, schema=schema, **(settings | changes))
+        method = build_method(config, schema=schema, **(settings | changes))
+        reason = None if schema is MIXED.schema else reason_to_skip(method, len(MIXED.y))
+        if reason:
+            pytest.skip(reason)
+        return method
 
     make.config = config  # type: ignore[attr-defined]
     return make
