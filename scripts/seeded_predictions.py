@@ -94,6 +94,11 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "extra trees": ("baselines.extra_trees.ExtraTreesReference", {}),
     "decision tree": ("baselines.decision_tree.DecisionTreeReference", {}),
     "fully random": ("baselines.fully_random.FullyRandomClassifier", {}),
+    "dp logistic regression": ("baselines.dp_logistic_regression.DPLogisticRegression", {}),
+    "dp naive bayes": ("baselines.dp_naive_bayes.DPNaiveBayes", {}),
+    "dp boosted random trees": ("baselines.dp_boosted_random_trees.DPBoostedRandomTrees", {}),
+    "adassp": ("baselines.adassp.AdaSSPClassifier", {}),
+    "adassp, boosted": ("baselines.adassp.AdaSSPClassifier", {"n_rounds": 5}),
     "majority": ("baselines.majority.MajorityClassifier", {}),
 }
 
