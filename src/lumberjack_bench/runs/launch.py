@@ -149,7 +149,7 @@ def _needed(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"this launcher needs {module}: pip install 'lumberjack-dp[{extra}]'."
+            f"this launcher needs {module}: pip install -c constraints.txt -e '.[bench,{extra}]'"
         ) from error
 
 
