@@ -23,7 +23,7 @@ DECIDED_BY_SEEDS = (
 
 def numbers(bench: Bench) -> list[tuple[str, ...]]:
     """The text of the table, row by row, where the seeds decide it."""
-    rows = [row for row in bench.table() if not row["metric"].endswith("_seconds")]
+    rows = [row for row in bench.table() if not row["metric"].endswith(("_seconds", "_mb"))]
     return [tuple(row[column] for column in DECIDED_BY_SEEDS) for row in rows]
 
 

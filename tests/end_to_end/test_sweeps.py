@@ -399,6 +399,6 @@ def kill_after_a_result(bench: Bench, sweep: tuple[str, ...], delay: float) -> N
 
 def untimed(bench: Bench) -> list[dict[str, str]]:
     """Return the rows that seeds decide; the source tree may be committed to while the test runs."""
-    rows = [row for row in bench.table() if not row["metric"].endswith("_seconds")]
+    rows = [row for row in bench.table() if not row["metric"].endswith(("_seconds", "_mb"))]
     changing = ("commit", "started")
     return [{name: value for name, value in row.items() if name not in changing} for row in rows]
