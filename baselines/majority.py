@@ -18,8 +18,8 @@ class MajorityClassifier(CodedClassifier):
 
     Attributes
     ----------
-    class_ : int
-        The predicted class code; the lowest of several equally frequent ones.
+    shares_ : ndarray of shape (n_classes,)
+        Share of each class in the training rows; of several largest ones the first is predicted.
     """
 
     display_name: ClassVar[str] = "Majority class"
@@ -32,8 +32,8 @@ class MajorityClassifier(CodedClassifier):
         )
 
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
-        self.class_ = int(np.bincount(labels, minlength=self.schema.n_classes).argmax())
+        self.shares_ = np.bincount(labels, minlength=self.schema.n_classes) / len(labels)
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        votes: NDArray[np.float64] = np.eye(self.schema.n_classes)[np.full(len(table), self.class_)]
-        return votes
+        shares: NDArray[np.float64] = np.tile(self.shares_, (len(table), 1))
+        return shares

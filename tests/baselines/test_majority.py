@@ -18,6 +18,5 @@ def test_the_most_frequent_class_is_predicted_everywhere(labels: list[int], majo
     X = np.zeros((len(labels), 1))
     method = MajorityClassifier(schema=SCHEMA).fit(X, np.array(labels))
     assert method.predict(np.array([[0.0], [1.0]])).tolist() == [majority, majority]
-    assert method.predict_proba(np.zeros((1, 1))).tolist() == [
-        [float(code == majority) for code in range(3)]
-    ]
+    shares = [labels.count(code) / len(labels) for code in range(3)]
+    assert method.predict_proba(np.zeros((1, 1))).tolist() == [shares]
