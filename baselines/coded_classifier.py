@@ -148,8 +148,18 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Check the parameters and rows to learn from; return the rows and labels."""
         self._validate_params()
+        self._refuse_narrow_numbers()
         table = check_table(X, self.schema)
         return table, check_labels(y, len(table), self.schema.n_classes)
+
+    def _refuse_narrow_numbers(self) -> None:
+        """Refuse numbers of which a product may wrap or be rounded: less noise than promised."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, np.number) and value.dtype not in (np.int64, np.float64):
+                raise ValueError(
+                    f"{name} must be a number of Python's own or of 64 bits, got {value!r}. Write "
+                    f"{name}={value.item()!r}."
+                )
 
     def _card(
         self,
@@ -158,10 +168,17 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
         source: str,
         concerns: Sequence[str] = (),
         delta: float = 0.0,
+        chosen_on: str = "",
         public_inputs: Sequence[str] = (),
     ) -> PrivacyCard:
         """Complete a card with what follows from the parameters, which are checked."""
         self._validate_params()
+        if chosen_on:
+            # As the own forests say of themselves.
+            concerns = (
+                *concerns,
+                f"the default settings were chosen on validation rows of {chosen_on}, without privacy cost",
+            )
         if self.is_private and self.noise_seed is not None:
             concerns = (
                 *concerns,

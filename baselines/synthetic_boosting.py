@@ -99,6 +99,7 @@ class SyntheticBoosting(CodedClassifier):
             "counts of pairs",
             delta=float(self.delta),
             concerns=("floating-point noise from a non-cryptographic generator",),
+            chosen_on="Adult",
         )
 
     def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
@@ -164,7 +165,7 @@ class SyntheticBoosting(CodedClassifier):
     ) -> NDArray[np.int64]:
         """Return synthetic cells of about as many rows."""
         noise = self._noise_generator()
-        rho = get_rho(self.epsilon, self.delta) / 3
+        rho = get_rho(self.epsilon, self.delta) * (1 - 1e-12) / 3
         sizes = self._sizes()
         n_attributes = len(sizes)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from baselines.dp_logistic_regression import DPLogisticRegression
 from baselines.majority import MajorityClassifier
 from baselines.smooth_sensitivity import SmoothSensitivityClassifier
 from lumberjack.schema import UNSEEN, CategoricalFeature, FeatureSchema, NumericFeature
@@ -82,3 +83,13 @@ def test_the_card_of_a_private_method_says_when_its_noise_is_fixed():
     assert len(fixed.concerns) == len(free.concerns) + 1
     assert "noise seed is fixed" in fixed.concerns[-1]
     assert not MajorityClassifier(schema=SCHEMA, noise_seed=1).privacy_card().concerns
+
+
+@pytest.mark.parametrize("value", [np.uint8(128), np.int32(128), np.float16(0.5)])
+def test_a_number_whose_products_may_wrap_is_refused(value):
+    # 2 * np.uint8(128) is 0: noise of no size.
+    method = DPLogisticRegression(schema=SCHEMA, n_steps=128)
+    name = "momentum" if isinstance(value, np.floating) else "n_steps"
+    with pytest.raises(ValueError, match=f"Write {name}={value.item()}"):
+        method.set_params(**{name: value}).fit(X, Y)
+    method.set_params(n_steps=np.int64(128), momentum=np.float64(0.5)).fit(X, Y)
