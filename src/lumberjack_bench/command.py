@@ -53,7 +53,7 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
     -------
     int
         Exit code: 0 all well, 1 some run failed, 2 refused before anything was run; 130 and 143 when
-        stopped by SIGINT and SIGTERM.
+        stopped by SIGINT and SIGTERM, 141 when nobody reads its output any more.
     """
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     signal.signal(signal.SIGTERM, _stop)
@@ -66,6 +66,10 @@ def main(arguments: Sequence[str], conf_dir: Path) -> int:
         if given.intent == "show":
             return _show(given, conf_dir)
         return _do(given, conf_dir)
+    except BrokenPipeError:
+        # Who reads along, such as head, has read enough; the rest goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (KeyboardInterrupt, Interrupted) as stopped:
         print("Interrupted. The same command again does the rest.", file=sys.stderr)
         return 128 + (signal.SIGTERM if isinstance(stopped, Interrupted) else signal.SIGINT)

@@ -66,7 +66,9 @@ class Standings:
     """References and the majority class, by mean advantage, on those of the data sets that they have."""
 
 
-def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standings], list[str]]:
+def standings(
+    panels: Sequence[Panel], table: pd.DataFrame, *, are_all_asked: bool = True
+) -> tuple[list[Standings], list[str]]:
     """Compare private methods across data sets at each eps.
 
     Parameters
@@ -75,6 +77,9 @@ def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standi
         The data sets.
     table : DataFrame
         The results they are from, which tells why a method has no value.
+    are_all_asked : bool, default=True
+        Whether every method has to be compared; else those that have less than half of the data sets
+        that another has are left out, and named.
 
     Returns
     -------
@@ -99,13 +104,24 @@ def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standi
     found, missing = [], []
     for eps in sorted(budgets):
         values = {key: _values_at(own, eps) for key, own in curves.items()}
-        compared = [key for key in private if values[key]]
+        most = max(len(values[key]) for key in private)
+        compared = []
+        for key in private:
+            if values[key] and (are_all_asked or 2 * len(values[key]) >= most):
+                compared.append(key)
+            elif values[key]:
+                missing.append(
+                    f"eps = {eps:g}: {examples[key].label} is left out, as it has {len(values[key])} "
+                    "of the data sets; --methods asks for it."
+                )
         for key in compared:
             lacking = [
                 f"{_title(panel)} ({_reason(table, panel, key[0], eps)})"
                 for panel in panels
                 if _title(panel) not in values[key]
             ]
+            if len(lacking) > 3:
+                lacking = [f"{len(lacking)} of {len(panels)} data sets, among them {lacking[0]}"]
             if lacking:
                 name = examples[key].label
                 missing.append(f"eps = {eps:g}: {name} has no value on {', '.join(lacking)}.")
@@ -122,8 +138,9 @@ def standings(panels: Sequence[Panel], table: pd.DataFrame) -> tuple[list[Standi
     missing += [f"{method} has no value on any of the data sets." for method in sorted(without)]
     if not found:
         raise FigureError(
-            "there are no two private methods and two data sets that have all in common. "
-            f"{' '.join(missing)} Choose with --methods and --datasets."
+            "there are no two private methods and two data sets that have all in common. Choose with "
+            "--methods and --datasets, or run more: python run.py -m +suite=tabular method=A,B eps=1. "
+            f"{' '.join(missing)}".rstrip()
         )
     return found, missing
 

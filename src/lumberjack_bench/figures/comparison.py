@@ -74,8 +74,12 @@ class Comparison:
 
     @property
     def winner(self) -> Literal["a", "b", ""]:
-        """The better one when the interval leaves out 0, else nobody."""
-        if self.difference.lower <= 0 <= self.difference.upper:
+        """The better one when the interval leaves out 0, else nobody.
+
+        Differences that are all equal, as on a few test rows, tell nothing of their spread.
+        """
+        lower, upper = self.difference.lower, self.difference.upper
+        if lower <= 0 <= upper or lower == upper:
             return ""
         return "a" if self.advantage > 0 else "b"
 

@@ -44,7 +44,7 @@ def make(request: Request) -> list[Path]:
     if request.methods:
         table = table[table["method"].isin(request.methods)]
     table = table[table["dataset"].isin({panel.dataset for panel in panels})]
-    found, missing = standings(panels, table)
+    found, missing = standings(panels, table, are_all_asked=bool(request.methods))
     missing += [line for panel in panels for line in panel.left_out]
     with style.our_look():
         paths = style.save(draw_standings(found, panels, missing), request)

@@ -102,7 +102,13 @@ def _by_submitit(jobs: Sequence[Job], settings: Settings, n_workers: int) -> Ite
             n_fresh = max(0, at_once - len(submitted))
             fresh, waiting = waiting[:n_fresh], waiting[n_fresh:]
             if fresh:
-                handles = executor.map_array(execute, *zip(*fresh, strict=True))
+                try:
+                    handles = executor.map_array(execute, *zip(*fresh, strict=True))
+                except submitit.core.utils.FailedJobError as error:
+                    reason = str(error).strip().splitlines()[-1]
+                    raise ConfigError(
+                        f"SLURM took no jobs: {reason}. Does sinfo answer? Here: launcher=joblib."
+                    ) from error
                 submitted |= dict(zip(handles, fresh, strict=True))
             for handle in [handle for handle in submitted if handle.done()]:
                 yield _outcome(submitted.pop(handle), handle.result)

@@ -75,6 +75,10 @@ def _fetch(names: Sequence[str], folder: Path) -> None:
 
 def _known(config: Mapping[str, Any]) -> str:
     name = str(config["name"])
+    if name == "keel":
+        raise DatasetError(
+            f"dataset=keel needs the name of a table: dataset.name=TABLE, one of {', '.join(FOLDERS)}."
+        )
     if name not in FOLDERS:
         near = difflib.get_close_matches(name, FOLDERS, n=3) or ["magic", "german"]
         raise DatasetError(
