@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from baselines.coded_classifier import COUNT, CodedClassifier
+from baselines.one_hot_cells import scaled
 from lumberjack.accounting.guarantee import PrivacyCard
 from lumberjack.schema import FeatureSchema
 
@@ -36,14 +37,13 @@ def unit_rows(table: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.f
         Coded schema.
     """
     columns = [np.ones((len(table), 1))]
-    width = schema.upper - schema.lower
+    numbers = 2 * scaled(table, schema) - 1
     for j, n_categories in enumerate(schema.n_categories):
-        column = table[:, [j]]
         if n_categories:
-            columns.append((column == np.arange(n_categories)).astype(np.float64))
+            columns.append((table[:, [j]] == np.arange(n_categories)).astype(np.float64))
         else:
             # A feature of one value is the constant -1.
-            columns.append(2 * ((column - schema.lower[j]) / (width[j] or 1.0)) - 1)
+            columns.append(numbers[:, [j]])
     return np.hstack(columns) / np.sqrt(schema.n_features + 1)
 
 

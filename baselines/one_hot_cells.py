@@ -33,7 +33,7 @@ def one_hot_cells(
         Per row and feature a one, or nothing where the schema does not list the category.
     """
     is_category = schema.n_categories > 0
-    bins = np.minimum(_scaled(table, schema) * n_bins, n_bins - 1)
+    bins = np.minimum(scaled(table, schema) * n_bins, n_bins - 1)
     cells = np.where(is_category, table, bins).astype(np.int64)
     sizes = np.where(is_category, schema.n_categories, n_bins)
     columns = np.cumsum(sizes) - sizes + np.maximum(cells, 0)
@@ -58,7 +58,7 @@ def unit_rows(
     -------
     csr_array of shape (n_rows, n_cells + n_numeric + 1)
     """
-    numbers = 2 * _scaled(table, schema)[:, schema.n_categories == 0] - 1
+    numbers = 2 * scaled(table, schema)[:, schema.n_categories == 0] - 1
     parts = [
         one_hot_cells(table, schema, n_bins),
         scipy.sparse.csr_array(numbers),
@@ -69,8 +69,16 @@ def unit_rows(
     return scipy.sparse.hstack(parts, format="csr") / np.sqrt(n_entries)
 
 
-def _scaled(table: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.float64]:
-    """Return numeric features as shares of their range, 0 where it is a point."""
+def scaled(table: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.float64]:
+    """Return numeric features as shares of their range, 0 where it is a point.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_features)
+        Coded table, clipped to the public bounds; columns of categories come out meaningless.
+    schema : FeatureSchema
+        Coded schema.
+    """
     width = schema.upper - schema.lower
-    scaled: NDArray[np.float64] = (table - schema.lower) / np.where(width > 0, width, 1.0)
-    return scaled
+    shares: NDArray[np.float64] = (table - schema.lower) / np.where(width > 0, width, 1.0)
+    return shares

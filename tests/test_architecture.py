@@ -133,7 +133,7 @@ ARROWS = {
     "runs.identity": "",
     "runs.holdout": "",
     "runs.isolation": "",
-    "runs.provenance": "",
+    "runs.provenance": "files",
     "runs.records": "metrics runs.identity",
     "runs.store": "files runs.records",
     "runs.compose": "config overrides",

@@ -103,9 +103,10 @@ def _get_mechanism(
     if any(group.is_vote and group.is_first for group in others):
         raise ValueError("the tight accounting covers votes after the last threshold query only.")
     votes = [group for group in others if group.is_vote]
+    counts = [group for group in others if not group.is_vote]
     # A vote may depend on noisy counts released before it, so beside votes no count comes last.
-    first = [group for group in others if group.is_first or (votes and not group.is_vote)]
-    after = [group for group in others if group not in first and not group.is_vote]
+    first = [group for group in counts if group.is_first or votes]
+    after = [group for group in counts if not (group.is_first or votes)]
     # Gaussian groups are one step together, so any count will do. The last digits of the noise of
     # seeded fits depend on which.
     n_after = max(sum(one.count for one in votes), max((one.count for one in after), default=0))

@@ -106,15 +106,15 @@ def standings(
         values = {key: _values_at(own, eps) for key, own in curves.items()}
         most = max(len(values[key]) for key in private)
         compared = []
-        for key in private:
-            if values[key] and (are_all_asked or 2 * len(values[key]) >= most):
-                compared.append(key)
-            elif values[key]:
+        for key in filter(values.get, private):
+            name = examples[key].label
+            if not are_all_asked and 2 * len(values[key]) < most:
                 missing.append(
-                    f"eps = {eps:g}: {examples[key].label} is left out, as it has {len(values[key])} "
-                    "of the data sets; --methods asks for it."
+                    f"eps = {eps:g}: {name} is left out, as it has {len(values[key])} of the data sets; "
+                    "--methods asks for it."
                 )
-        for key in compared:
+                continue
+            compared.append(key)
             lacking = [
                 f"{_title(panel)} ({_reason(table, panel, key[0], eps)})"
                 for panel in panels
@@ -123,7 +123,6 @@ def standings(
             if len(lacking) > 3:
                 lacking = [f"{len(lacking)} of {len(panels)} data sets, among them {lacking[0]}"]
             if lacking:
-                name = examples[key].label
                 missing.append(f"eps = {eps:g}: {name} has no value on {', '.join(lacking)}.")
         means = _means(values, compared, panels)
         shared = tuple(means[compared[0]])

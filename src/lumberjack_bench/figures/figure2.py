@@ -37,7 +37,6 @@ _COLOURS = {UNMARKED: style.GREY, LIGHT: style.VERMILION, HEAVY: style.BLUE}
 _LETTERS = {UNMARKED: "?", LIGHT: "L", HEAVY: "H"}
 _BANDS = {"I": "#FBEBCB", "II": "#E9DFF2", "III": "#DDF0E6"}
 
-RADIUS = 0.36
 """Of a node; the lowest level's nodes are 1 apart."""
 LEVEL_HEIGHT = 1.9
 

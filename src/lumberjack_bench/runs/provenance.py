@@ -9,6 +9,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from lumberjack_bench.files import project_folder
+
 LIBRARIES = ("lumberjack-dp", "numpy", "scipy", "scikit-learn", "numba", "pandas", "diffprivlib")
 
 
@@ -27,8 +29,8 @@ def versions() -> dict[str, str]:
 @functools.cache
 def commit() -> str:
     """Return the commit of the source tree, with ``-dirty`` when files differ; "unknown" without git."""
-    root = Path(__file__).resolve().parents[3]
-    if not (root / ".git").exists():
+    root = project_folder()
+    if root is None or not (root / ".git").exists():
         return "unknown"
     try:
         head = _git(root, "rev-parse", "--short=12", "HEAD")
