@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lumberjack.forest import DataOutsideSchemaWarning
     from lumberjack.guided_classifier import GuidedLumberjackClassifier
     from lumberjack.public_facts import PrivacyLeakWarning
+    from lumberjack.regressor import LumberjackRegressor
 
 __all__ = [
     "CategoricalFeature",
@@ -20,6 +21,7 @@ __all__ = [
     "GuidedLumberjackClassifier",
     "Ledger",
     "LumberjackClassifier",
+    "LumberjackRegressor",
     "NeighbouringRelation",
     "NumericFeature",
     "PrivacyCard",
@@ -32,6 +34,7 @@ __all__ = [
 _LATE = {
     "GuidedLumberjackClassifier": "lumberjack.guided_classifier",
     "LumberjackClassifier": "lumberjack.classifier",
+    "LumberjackRegressor": "lumberjack.regressor",
     "DataOutsideSchemaWarning": "lumberjack.forest",
     "PrivacyLeakWarning": "lumberjack.public_facts",
 }

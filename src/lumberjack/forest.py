@@ -1,7 +1,7 @@
-"""What every forest here does: resolve public facts, grow trees with their noise, vote.
+"""What every forest here does: resolve public facts, grow trees with their noise, average their leaves.
 
 Which budget buys which noise, and what a leaf says, is decided by the estimators:
-:mod:`lumberjack.classifier` and :mod:`lumberjack.guided_classifier`.
+:mod:`lumberjack.classifier`, :mod:`lumberjack.guided_classifier` and :mod:`lumberjack.regressor`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
-from lumberjack.growth import Search, TrainingRows, grow_tree
+from lumberjack.growth import CountedTree, Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE, Guide
 from lumberjack.public_facts import (
     GivenFacts,
@@ -48,10 +48,13 @@ FEWEST_TO_WARN = 10
 
 
 class CodedRows(NamedTuple):
-    """Training rows as numbers (NOT private), and what is public about them."""
+    """Training rows as numbers (NOT private), and what is public about them.
+
+    Labels are class codes, or numbers that are not negative where the target is one.
+    """
 
     values: NDArray[np.float64]
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     schema: FeatureSchema
     names: tuple[str, ...] | None
     caveats: tuple[str, ...]
@@ -69,16 +72,17 @@ def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seeds))
 
 
-class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
+class PrivateForest(BaseEstimator):
     """What the private forests have in common; not to be used by itself.
 
     A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
-    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``missing``,
-    ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
+    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``missing``, ``random_state``,
+    ``noise_seed`` and ``n_jobs`` among them.
     """
 
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
+    _fact_names: ClassVar[str] = "bounds, categories, classes or schema"
 
     drop_first_category: bool = True
     """Whether the first category of each feature is no candidate for a uniform split, as in the
@@ -92,23 +96,32 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         "schema": [FeatureSchema, None],
         "categories": [Mapping, None],
         "missing": [StrOptions({"raise", "fill"})],
-        "unknown_labels": [StrOptions({"raise", "drop"})],
         "n_jobs": [Integral, None],
     }
+
+    @abstractmethod
+    def _resolve_schema(
+        self, X: Any, y: NDArray[Any]
+    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
+        """Return what :func:`lumberjack.public_facts.resolve_schema` does of the given facts."""
+
+    @abstractmethod
+    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[Any]:
+        """Return the labels as the forest learns them, :data:`UNSEEN` to drop a row."""
 
     @abstractmethod
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
 
     @abstractmethod
-    def _release_leaves(
-        self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Turn the leaves' class counts into what is released of them."""
-
-    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn what is released of the leaves into class scores."""
-        return released
+    def _answer_leaves(
+        self,
+        grown: CountedTree,
+        rows: CodedRows,
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what is released of each leaf, and its scores, both of shape (n_leaves, any)."""
 
     def _release_guide(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
@@ -150,7 +163,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         X : DataFrame or array-like of shape (n_rows, n_features)
             Training rows, in the schema's own values.
         y : array-like of shape (n_rows,)
-            Class labels.
+            Class labels, or a regression's numbers.
         **unsupported
             Nothing; ``sample_weight`` is refused with its reason.
 
@@ -180,7 +193,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         guide = self._release_guide(coded, noise, _generator(guide_noise))
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._grow)(rows, key, _generator(seeds), noise)
+            delayed(self._grow)(rows, coded, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
         rest = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
@@ -196,61 +209,28 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         self.ledger_ = replace(ledger, caveats=tuple(caveats))
         self.guarantee_ = self.ledger_.total
-        self.classes_ = classes_as_array(coded.schema.classes)
+        if coded.schema.classes:
+            self.classes_ = classes_as_array(coded.schema.classes)
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities, all of them functions of what was released.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
-            the logistic model (stacking).
-        """
+    def _predict_scores(self, X: Any) -> NDArray[np.float64]:
+        """Return :meth:`_get_scores` of rows in the schema's own values."""
         values = self._encode_queries(X)
-        # A row's probabilities are its own, so blocks of rows change nothing.
+        # A row's scores are its own, so blocks of rows change nothing.
         n_blocks = max(min(effective_n_jobs(self.n_jobs), len(values)), 1)
         parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._get_probabilities)(np.asfortranarray(block))
+            delayed(self._get_scores)(np.asfortranarray(block))
             for block in np.array_split(values, n_blocks)
         )
         return np.concatenate(parts)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what :meth:`predict_proba` gives for encoded rows: the mean score of the trees."""
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean scores of the trees for encoded rows, shape (n_rows, n_scores)."""
         scaled, is_categorical = self._to_tree_scale(values)
-        total = np.zeros((len(values), self.schema_.n_classes))
+        total = np.zeros((len(values), self.estimators_[0].value.shape[1]))
         for tree in self.estimators_:
             total += tree.value[tree.apply(scaled, is_categorical)]
         return total / len(self.estimators_)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class with the largest score; ties go to the first class.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Class labels.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
-        return labels
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf that each row ends in, for every tree.
@@ -294,19 +274,16 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     def _grow(
         self,
         rows: TrainingRows,
+        coded: CodedRows,
         tree_key: np.uint64,
         generator: np.random.Generator,
         noise: ForestNoise,
     ) -> GrownTree:
         search = Search(int(self.max_depth), noise.sigma, 1.0 + noise.margin)
         grown = grow_tree(rows, search, tree_key, generator)
-        is_leaf = grown.children_left < 0
-        released = np.zeros(grown.counts.shape)
-        released[is_leaf] = self._release_leaves(
-            grown.counts[is_leaf], noise.scales["leaves"], generator
-        )
-        value = np.zeros(grown.counts.shape)
-        value[is_leaf] = self._score_leaves(released[is_leaf])
+        leaves = np.flatnonzero(grown.children_left < 0)
+        answers = self._answer_leaves(grown, coded, noise, generator)
+        released, value = (_at_nodes(answer, leaves, len(grown.feature)) for answer in answers)
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
         return GrownTree(tree, released, grown.leaf_of_row)
 
@@ -321,9 +298,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(self, "ledger_"):
             concerns += [caveat for caveat in self.ledger_.caveats if "read off" in caveat]
         elif self.schema is None:
-            concerns.append(
-                "Bounds, categories and classes that are not given are read off the rows."
-            )
+            concerns.append(f"{self._fact_names}: what is not given is read off the rows.")
         return tuple(concerns)
 
     def _checked_rows(self, X: Any) -> Any:
@@ -337,29 +312,24 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     def _read_training_rows(self, X: Any, y: Any) -> CodedRows:
         X = self._checked_rows(X)
         y = _checked_labels(y)
-        given = GivenFacts(self.schema, self.bounds, self.categories, self.classes)
-        schema, names, leaks = resolve_schema(given, X, y)
+        schema, names, leaks = self._resolve_schema(X, y)
         if self.missing == "fill":
             check_fill_values(schema)
         if leaks:
             warnings.warn(
                 f"{' and '.join(leaks)} were read off the rows, which the guarantee does not cover. "
-                "Give them as public facts (bounds, categories, classes or schema).",
+                f"Give them as public facts ({self._fact_names}).",
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
         caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
         table = schema.encode(X, missing=self.missing)
-        try:
-            labels = schema.encode_labels(y, unknown=self.unknown_labels)
-        except SchemaError as error:
-            raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
+        labels = self._read_labels(y, schema)
         if len(labels) != len(table.values):
             raise ValueError(
                 f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
             )
         _warn_of_unusual_entries(table, labels)
-        _warn_of_other_types(y, labels, schema)
         known = labels != UNSEEN
         values = table.values
         if not known.all():
@@ -379,7 +349,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
                 warnings.warn(
                     f"X has feature names, but {own_name} was fitted without feature names",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             X = np.column_stack([column.entries().astype(object) for column in table.columns])
             is_named = False
@@ -392,7 +362,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"X does not have valid feature names, but {own_name} was fitted with feature names",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         encoded = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
         if encoded.wholly_outside and len(encoded.values) >= FEWEST_TO_WARN:
@@ -400,16 +370,114 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
                 f"no entry of {list(encoded.wholly_outside)} fits the schema: all {len(encoded.values)} are "
                 "clipped, unlisted or missing. Are these the values that the forest was fitted on?",
                 DataOutsideSchemaWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return encoded.values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Noise of a sensible budget hides the small tables of generic checks.
-        tags.classifier_tags.poor_score = True
         tags.input_tags.categorical = True
         return tags
+
+
+class PrivateForestClassifier(ClassifierMixin, PrivateForest):
+    """What the private forests that classify have in common; not to be used by itself.
+
+    Among a subclass's parameters are also ``classes`` and ``unknown_labels``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateForest._parameter_constraints,
+        "unknown_labels": [StrOptions({"raise", "drop"})],
+    }
+
+    @abstractmethod
+    def _release_leaves(
+        self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Turn the leaves' class counts into what is released of them."""
+
+    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn what is released of the leaves into class scores."""
+        return released
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities, all of them functions of what was released.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_classes)
+            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
+            the logistic model (stacking).
+        """
+        return self._predict_scores(X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class with the largest score; ties go to the first class.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Class labels.
+        """
+        winners = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[winners]
+        return labels
+
+    def _resolve_schema(
+        self, X: Any, y: NDArray[Any]
+    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
+        given = GivenFacts(self.schema, self.bounds, self.categories, classes=self.classes)
+        return resolve_schema(given, X, y)
+
+    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[np.int64]:
+        try:
+            labels = schema.encode_labels(y, unknown=self.unknown_labels)
+        except SchemaError as error:
+            raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
+        _warn_of_other_types(y, labels, schema)
+        return labels
+
+    def _answer_leaves(
+        self,
+        grown: CountedTree,
+        rows: CodedRows,
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        counts = grown.counts[grown.children_left < 0]
+        released = self._release_leaves(counts, noise.scales["leaves"], generator)
+        return released, self._score_leaves(released)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Noise of a sensible budget hides the small tables of generic checks.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _at_nodes(
+    answers: NDArray[np.float64], leaves: NDArray[np.int64], n_nodes: int
+) -> NDArray[np.float64]:
+    """Return what leaves answer in rows of their nodes, zeros for inner nodes."""
+    rows = np.zeros((n_nodes, answers.shape[1]))
+    rows[leaves] = answers
+    return rows
 
 
 def _refuse_fit_parameters(unsupported: Mapping[str, Any]) -> None:
@@ -480,7 +548,7 @@ def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: Fea
                 "that compare them, or rely on the order of the classes, will be wrong. Give classes in "
                 "the labels' own type.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return
 

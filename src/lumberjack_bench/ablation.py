@@ -141,8 +141,8 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
         return self._soften(super()._left_out_shares(rows, grown))
 
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = PrivateForestClassifier._get_probabilities(self, values)
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = PrivateForestClassifier._get_scores(self, values)
         if not self.is_stacked:
             return shares
         scaled = self.guide_.to_guide_scale(values)
