@@ -23,7 +23,8 @@ from lumberjack.accounting import (
     Structure,
     get_n_queries_per_record,
 )
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts

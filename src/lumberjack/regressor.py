@@ -29,7 +29,8 @@ from lumberjack.accounting import (
     Structure,
     get_n_queries_per_record,
 )
-from lumberjack.forest import CodedRows, PrivateForest
+from lumberjack.estimator import CodedRows, PrivateEstimator
+from lumberjack.forest import PrivateForest
 from lumberjack.growth import CountedTree, TrainingRows
 from lumberjack.guide import NO_GUIDE, Guide
 from lumberjack.public_facts import GivenFacts, resolve_schema
@@ -94,7 +95,64 @@ def mean_shares(released: NDArray[np.float64], scale: float) -> NDArray[np.float
     return means.clip(0.0, 1.0)
 
 
-class LumberjackRegressor(RegressorMixin, PrivateForest):
+class PrivateRegressor(RegressorMixin, PrivateEstimator):
+    """What the private estimators of a numeric target have in common; not to be used by itself.
+
+    Among a subclass's parameters is also ``target_bounds``.
+    """
+
+    _fact_names: ClassVar[str] = "bounds, categories, target_bounds or schema"
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the mean of the target, a function of what was released.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_rows, n_features)
+            Rows, in the schema's own values.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+            Within the target's bounds, in its unit.
+        """
+        return self._predict_scores(X)[:, 0]
+
+    def _resolve_schema(
+        self, X: Any, y: NDArray[Any]
+    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
+        given = GivenFacts(
+            self.schema, self.bounds, self.categories, target_bounds=self.target_bounds
+        )
+        return resolve_schema(given, X, y, is_regression=True)
+
+    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[np.float64]:
+        """Return the target as a share of the way from its lower to its upper bound."""
+        assert schema.target_bounds is not None
+        lower, upper = schema.target_bounds
+        shares = (schema.encode_target(y) - lower) / (upper - lower)
+        rounded: NDArray[np.float64] = np.rint(shares / RESOLUTION) * RESOLUTION
+        return rounded.clip(0.0, 1.0)
+
+    def _card(self, mode: str, source: str) -> PrivacyCard:
+        return PrivacyCard(
+            method=self.display_name,
+            mode=mode,
+            claimed=Guarantee(self.epsilon, self.delta),
+            source=source,
+            status="holds",
+            concerns=self._concerns(),
+            public_inputs=("schema (bounds, categories, target bounds)",),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Noise of a sensible budget hides the small tables of generic checks.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class LumberjackRegressor(PrivateRegressor, PrivateForest):
     """Differentially private random forest for a numeric target.
 
     Trees are grown and cut back as by :class:`~lumberjack.LumberjackClassifier`, without a look at the
@@ -172,7 +230,6 @@ class LumberjackRegressor(RegressorMixin, PrivateForest):
     """
 
     display_name: ClassVar[str] = "Lumberjack regression"
-    _fact_names: ClassVar[str] = "bounds, categories, target_bounds or schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateForest._parameter_constraints,
@@ -213,48 +270,10 @@ class LumberjackRegressor(RegressorMixin, PrivateForest):
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the mean of the target, a function of what was released.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows,)
-            Within the target's bounds, in its unit.
-        """
-        return self._predict_scores(X)[:, 0]
-
     def privacy_card(self) -> PrivacyCard:
         """Return what this estimator claims about privacy; it need not be fitted."""
-        return PrivacyCard(
-            method=self.display_name,
-            mode=self.accounting,
-            claimed=Guarantee(self.epsilon, self.delta),
-            source=TIGHT_THEOREM if self.accounting == "tight" else SAFE_THEOREM,
-            status="holds",
-            concerns=self._concerns(),
-            public_inputs=("schema (bounds, categories, target bounds)",),
-        )
-
-    def _resolve_schema(
-        self, X: Any, y: NDArray[Any]
-    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
-        given = GivenFacts(
-            self.schema, self.bounds, self.categories, target_bounds=self.target_bounds
-        )
-        return resolve_schema(given, X, y, is_regression=True)
-
-    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[np.float64]:
-        """Return the target as a share of the way from its lower to its upper bound."""
-        assert schema.target_bounds is not None
-        lower, upper = schema.target_bounds
-        shares = (schema.encode_target(y) - lower) / (upper - lower)
-        rounded: NDArray[np.float64] = np.rint(shares / RESOLUTION) * RESOLUTION
-        return rounded.clip(0.0, 1.0)
+        source = TIGHT_THEOREM if self.accounting == "tight" else SAFE_THEOREM
+        return self._card(self.accounting, source)
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         n_trees = int(self.n_estimators)
@@ -285,9 +304,3 @@ class LumberjackRegressor(RegressorMixin, PrivateForest):
         released = sums + generator.normal(scale=scale, size=sums.shape)
         means = lower + (upper - lower) * mean_shares(released, scale)
         return released, means[:, np.newaxis].clip(lower, upper)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise of a sensible budget hides the small tables of generic checks.
-        tags.regressor_tags.poor_score = True
-        return tags

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from lumberjack import FeatureSchema, Guarantee, GuidedLumberjackClassifier, Ledger
 from lumberjack.accounting import calibrate_separately
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide
 from lumberjack.releases import SAFE_THEOREM, ForestNoise, list_releases
