@@ -40,7 +40,9 @@ from lumberjack.noise import FRACTION_BITS, add_noise_to_counts, add_noise_to_su
 from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.schema import FeatureSchema, NumericFeature
 
-_THEOREM = "exact law of Gaussian releases under adaptive composition (Dong, Roth and Su 2022)"
+_THEOREM = (
+    "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
+)
 
 _RELEASES = {
     "counts": ("Gaussian mechanism on class counts", "one record changes one count by 1"),
@@ -137,9 +139,6 @@ class AdditiveForestClassifier(PrivateClassifier):
     }
     """Shares of the squared mu of the whole fit."""
 
-    n_steps: ClassVar[int] = 60
-    """Of the descent; their noise is that of one release of their sum."""
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -228,11 +227,11 @@ class AdditiveForestClassifier(PrivateClassifier):
             says = says * np.array([-0.5, 0.5])
         return says + self.start_weights_[feature] * self.terms_.evidence[cells]
 
-    def _get_ledger(self, n_features: int) -> Ledger:
-        """Return the ledger, which holds the noise of all releases."""
+    def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
+        """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
         # What is cut up is rounded in its last digits; a trifle less covers that.
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
-        queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": self.n_steps}
+        queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": n_steps}
         releases = []
         for name, (mechanism, text) in _RELEASES.items():
             share = self.budget[name]
@@ -244,7 +243,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         return get_design(ratio)
 
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
-        return get_way(self.n_steps, mu, n_rows, n_classes)
+        return get_way(mu, n_rows, n_classes)
 
     def _learn(
         self, coded: CodedRows, watch: Callable[..., None] | None = None
@@ -324,7 +323,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             n_jobs=self.n_jobs,
             watch=None if watch is None else see_gradient,
         )
-        return ledger, {
+        return self._get_ledger(schema.n_features, way.n_steps), {
             "terms_": terms,
             "start_weights_": weights,
             "log_shares_": log_shares,

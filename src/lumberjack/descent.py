@@ -30,7 +30,7 @@ from lumberjack.noise import add_noise_to_sums, to_fixed_point
 _LARGEST_SCORE = 30.0
 """Of a class, in nats."""
 
-_MOMENTUM = 0.9
+_MOMENTUM = 0.8
 """Share of the last step that the next one repeats; post-processing, and steadier than longer steps."""
 
 _LONGEST_WAY = 8000.0
@@ -71,26 +71,33 @@ def _sum_two_classes(
     rows: DescentRows,
     first_row: int,
     end_row: int,
-    first_cell: NDArray[np.int64],
+    first_cell: NDArray[np.uint64],
     says: NDArray[np.float64],
     intercept: float,
     sums: NDArray[np.int64],
 ) -> None:
     cells, factor, start, labels = rows
     n_groups = cells.shape[1]
+    n_fours = n_groups // 4 * 4
     total = 0
     for i in range(first_row, end_row):
-        score = 0.0
-        for g in range(n_groups):
-            score += says[first_cell[g] + cells[i, g], 0]
-        score = start[i, 0] + intercept + factor[i] * score
+        # Four sums at once, as each addition waits for the one before.
+        a = b = c = d = 0.0
+        for g in range(0, n_fours, 4):
+            a += says[first_cell[g] + cells[i, g]]
+            b += says[first_cell[g + 1] + cells[i, g + 1]]
+            c += says[first_cell[g + 2] + cells[i, g + 2]]
+            d += says[first_cell[g + 3] + cells[i, g + 3]]
+        for g in range(n_fours, n_groups):
+            a += says[first_cell[g] + cells[i, g]]
+        score = start[i, 0] + intercept + factor[i] * ((a + b) + (c + d))
         score = min(max(score, -_LARGEST_SCORE), _LARGEST_SCORE)
         residual = labels[i] - 1.0 / (1.0 + math.exp(-score))
         total += to_fixed_point(residual)
         part = to_fixed_point(factor[i] * residual)
         for g in range(n_groups):
-            sums[first_cell[g] + cells[i, g], 0] += part
-    sums[-1, 0] += total
+            sums[first_cell[g] + cells[i, g]] += part
+    sums[-1] += total
 
 
 @compiled(nogil=True)
@@ -98,7 +105,7 @@ def _sum_classes(
     rows: DescentRows,
     first_row: int,
     end_row: int,
-    first_cell: NDArray[np.int64],
+    first_cell: NDArray[np.uint64],
     says: NDArray[np.float64],
     intercept: NDArray[np.float64],
     sums: NDArray[np.int64],
@@ -161,15 +168,17 @@ def sum_gradient(
     """
     n_rows = len(rows.labels)
     n_blocks = max(min(effective_n_jobs(n_jobs), n_rows // 1000), 1)
+    # Numbers without a sign spare the compiled loops the look for negative ones.
+    unsigned = first_cell.astype(np.uint64)
     edges = [n_rows * b // n_blocks for b in range(n_blocks + 1)]
 
     def sum_block(first_row: int, end_row: int) -> NDArray[np.int64]:
         sums = np.zeros((len(says) + 1, says.shape[1]), dtype=np.int64)
-        where = (rows, first_row, end_row, first_cell, says)
+        where = (rows, first_row, end_row, unsigned)
         if says.shape[1] == 1:
-            _sum_two_classes(*where, float(intercept[0]), sums)
+            _sum_two_classes(*where, says[:, 0], float(intercept[0]), sums[:, 0])
         else:
-            _sum_classes(*where, intercept, sums)
+            _sum_classes(*where, says, intercept, sums)
         return sums
 
     if n_blocks == 1:
@@ -204,7 +213,7 @@ class Way(NamedTuple):
         return self.length * self.sigma / math.sqrt(self.n_steps) * math.sqrt(2 / 3)
 
 
-def get_way(n_steps: int, mu: float, n_rows: float, n_classes: int) -> Way:
+def get_way(mu: float, n_rows: float, n_classes: int) -> Way:
     """Return how to go: only so far that the noise on the way stays small against scores.
 
     Where descent has not converged, noise adds up over the steps like the gradients do, to the
@@ -212,13 +221,14 @@ def get_way(n_steps: int, mu: float, n_rows: float, n_classes: int) -> Way:
 
     Parameters
     ----------
-    n_steps : int
     mu : float
         Budget of all steps.
     n_rows : float
         Released number of rows, positive.
     n_classes : int
     """
+    # Many small steps are a little better than few, and cost time with the rows.
+    n_steps = round(min(max(2e6 / n_rows, 40), 100))
     noise_of_sum = sensitivity(n_classes) / mu
     length = min(_LONGEST_WAY / n_rows, _NOISE_IN_SCORES / noise_of_sum)
     return Way(n_steps, noise_of_sum * math.sqrt(n_steps), length)
