@@ -63,6 +63,8 @@ _RELEASES = {
 
 _UNIT = 2.0**-FRACTION_BITS
 
+_LARGEST_SIGMA = 2.0**16
+
 
 class Curve(NamedTuple):
     """What one feature adds to the scores of the classes.
@@ -196,7 +198,8 @@ class AdditiveForestClassifier(PrivateClassifier):
             masses, scores = terms.masses[cells], self._get_cell_scores(f)
             variances[f] = masses @ ((scores - masses @ scores) ** 2).sum(axis=1)
         total = float(variances.sum())
-        return variances / total if total > 0 else variances
+        shares: NDArray[np.float64] = variances / total if total > 0 else variances
+        return shares
 
     def get_curve(self, feature: str | int) -> Curve:
         """Return what one feature adds to the scores, by name or position.
@@ -225,7 +228,10 @@ class AdditiveForestClassifier(PrivateClassifier):
         says = self.terms_.gain * self.model_.says[cells]
         if says.shape[1] == 1:
             says = says * np.array([-0.5, 0.5])
-        return says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        scores: NDArray[np.float64] = (
+            says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        )
+        return scores
 
     def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
         """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
@@ -257,6 +263,11 @@ class AdditiveForestClassifier(PrivateClassifier):
         values, labels = coded.values, coded.labels
         ledger = self._get_ledger(schema.n_features)
         groups = {release.name: release.group for release in ledger.releases}
+        if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
+                "learnt with it; raise epsilon."
+            )
         split_seed, noise_seeds = self._spawn_seeds(4)
         noise = [make_generator(seed) for seed in noise_seeds]
 
@@ -290,9 +301,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         first = np.full(schema.n_features, 1 / math.sqrt(schema.n_features))
         model = (terms.cells.first, terms.evidence, first, log_shares)
 
-        def differentiate(
-            values: NDArray[np.float64], labels: NDArray[np.int64]
-        ) -> NDArray[np.float64]:
+        def differentiate(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
             return _UNIT * sum_derivatives(find_cells(values, terms.cells), labels, *model)
 
         released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[2])
@@ -305,9 +314,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             return DescentRows(cells, get_row_factors(cells, terms), start, labels)
 
         def see_gradient(noisy: NDArray[np.float64], model: Model) -> None:
-            def sum_up(
-                values: NDArray[np.float64], labels: NDArray[np.int64]
-            ) -> NDArray[np.float64]:
+            def sum_up(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
                 rows = get_rows(find_cells(values, terms.cells), labels)
                 sums = sum_gradient(rows, terms.cells.first, *model)
                 return _UNIT * to_gradient(sums, terms)
@@ -342,7 +349,8 @@ class AdditiveForestClassifier(PrivateClassifier):
 
 def _get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
     """Return a power of two of bins, so that an average bin of a class is not below its noise."""
-    return 2 ** min(max(math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0))), 3), 8)
+    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
+    return int(2 ** min(max(power, 3), 8))
 
 
 def _tell(

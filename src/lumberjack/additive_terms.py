@@ -237,7 +237,7 @@ def make_terms(
     all_sizes = np.array(sizes + [n_leaves] * N_TREES, dtype=np.int64)
     cells = Cells(
         bins=bins,
-        cell_of_bin=cell_of_bin.astype(np.uint8 if all_sizes.max() <= 256 else np.uint16),
+        cell_of_bin=_narrowed(cell_of_bin, int(all_sizes.max())),
         level_of_bin=level_of_bin,
         tree_feature=generator.choice(n_features, size=shape, p=chances),
         tree_level=generator.integers(_N_LEVELS - 1, size=shape, dtype=np.uint8),
@@ -247,6 +247,11 @@ def make_terms(
     relative = evidence.importances / max(float(evidence.importances.max()), 1e-9)
     relative += _LEAST_IMPORTANCE
     return _share_norm(cells, maps, masses, says, relative, design.leaf_share)
+
+
+def _narrowed(cell_of_bin: NDArray[np.int64], n_cells: int) -> CellCodes:
+    """Return cells in the narrowest numbers that hold `n_cells` of them."""
+    return cell_of_bin.astype(np.uint8) if n_cells <= 256 else cell_of_bin.astype(np.uint16)
 
 
 def _get_quantiles(masses: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
