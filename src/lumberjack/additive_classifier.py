@@ -239,8 +239,8 @@ class AdditiveForestClassifier(PrivateClassifier):
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
         queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": n_steps}
         releases = []
-        for name, (mechanism, text) in _RELEASES.items():
-            share = self.budget[name]
+        for name, share in self.budget.items():
+            mechanism, text = _RELEASES[name]
             group = Group(name, queries[name], share, math.sqrt(queries[name] / share) / mu)
             releases.append(Release(group, mechanism, _THEOREM, text))
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))

@@ -20,7 +20,8 @@ from lumberjack.additive_cells import Bins, CellCodes, Cells
 from lumberjack.compiled import compiled
 from lumberjack.guide import haar_denoise, order_categories
 
-N_TREES = 30
+N_TREES = 20
+"""As good as 30 on validation rows, and a quarter faster."""
 
 _RESOLUTIONS = (2, 4, 8, 32, 128)
 """Slots of a feature; 127 quantile and 127 equal cuts leave at most 255 cells."""
