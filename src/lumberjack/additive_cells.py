@@ -50,12 +50,16 @@ class Bins(NamedTuple):
         return int(self.n_bins.sum()) + len(self.n_bins)
 
 
-def make_bins(schema: FeatureSchema, n_bins: int) -> Bins:
-    """Return bins for a schema, `n_bins` of them for each numeric feature."""
+N_BINS = 1024
+"""Of a numeric feature; a power of two. Public bounds may be far wider than where the rows lie."""
+
+
+def make_bins(schema: FeatureSchema) -> Bins:
+    """Return the bins of a schema."""
     is_category = schema.n_categories > 0
     width = schema.upper - schema.lower
-    sizes = np.where(is_category, schema.n_categories, n_bins).astype(np.int64)
-    scale = n_bins / np.where(width > 0, width, np.inf)
+    sizes = np.where(is_category, schema.n_categories, N_BINS).astype(np.int64)
+    scale = N_BINS / np.where(width > 0, width, np.inf)
     return Bins(sizes, np.cumsum(sizes + 1) - sizes - 1, schema.lower, scale, is_category)
 
 

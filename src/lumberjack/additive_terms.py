@@ -38,6 +38,9 @@ _LARGEST_EVIDENCE = 3.0
 _HAAR_THRESHOLD = 1.5
 """Standard deviations below which a detail of a histogram is dropped."""
 
+_DENSITY_SHARE = 0.85
+"""Of the groups of a numeric feature, that lie where released rows are; others lie evenly."""
+
 _LEAST_IMPORTANCE = 0.01
 """Relative to the most important feature: none is left out for what noise says of it."""
 
@@ -66,41 +69,115 @@ class Evidence(NamedTuple):
     importances: NDArray[np.float64]
 
 
+def group_bins(
+    noisy: NDArray[np.float64], bins: Bins, n_groups: int, sigma: float
+) -> NDArray[np.int64]:
+    """Put neighbouring bins of numeric features together, so that each group holds some of the rows.
+
+    Parameters
+    ----------
+    noisy : ndarray of float64, shape (bins.size,)
+        Released counts by bin, whatever the class; those of categories are not looked at.
+    bins : Bins
+    n_groups : int
+        Most groups of a numeric feature.
+    sigma : float
+        Standard deviation of the counts' noise.
+
+    Returns
+    -------
+    ndarray of int64, shape (bins.size,)
+        The group of each bin within its feature; every category has its own.
+    """
+    groups = np.zeros(bins.size, dtype=np.int64)
+    for f in range(len(bins.n_bins)):
+        block = bins.block(f)
+        n_bins = int(bins.n_bins[f])
+        groups[block] = np.arange(n_bins)
+        if not bins.is_category[f]:
+            threshold = math.sqrt(2 * math.log(n_bins))
+            counts = haar_denoise(noisy[block][:, np.newaxis], sigma, threshold)[:, 0]
+            density = _DENSITY_SHARE * counts / max(float(counts.sum()), 1e-9)
+            density += (1 - density.sum()) / n_bins
+            places = np.cumsum(density) - density / 2
+            groups[block] = np.unique(_cut(places, n_groups), return_inverse=True)[1]
+        groups[block.stop] = groups[block].max() + 1
+    return groups
+
+
+def join_groups(groups: NDArray[np.int64], bins: Bins) -> tuple[list[int], NDArray[np.int64]]:
+    """Return where the groups of all features but the first start in one list, and each bin's place in it.
+
+    Entries of unseen categories, which hold no counts, have the last place, after all groups.
+    """
+    edges, places = [0], np.empty_like(groups)
+    for f in range(len(bins.n_bins)):
+        block = bins.block(f)
+        places[block] = edges[-1] + groups[block]
+        edges.append(edges[-1] + int(groups[block].max()) + 1)
+    places[bins.first + bins.n_bins] = edges[-1]
+    return edges[1:-1], places
+
+
+def add_up_groups(counts: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return counts by group, shape (n_groups_of_all, n_classes), from counts by bin."""
+    sums = np.zeros((int(places.max()) + 1, counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, places, counts)
+    return sums[:-1]
+
+
 def weigh_evidence(
-    noisy: NDArray[np.float64], bins: Bins, class_shares: NDArray[np.float64], sigma: float
+    noisy: list[NDArray[np.float64]],
+    groups: NDArray[np.int64],
+    bins: Bins,
+    class_shares: NDArray[np.float64],
+    sigma: float,
 ) -> Evidence:
     """Return what released histograms say, with the noise removed that can be.
 
     Parameters
     ----------
-    noisy : ndarray of float64, shape (bins.size, n_classes)
-        Released counts by bin and class.
+    noisy : list of ndarray of float64, shapes (n_groups, n_classes)
+        Released counts of each feature by group and class.
+    groups : ndarray of int64, shape (bins.size,)
+        The group of each bin.
     bins : Bins
     class_shares : ndarray of float64, shape (n_classes,)
         Released class shares of the whole table.
     sigma : float
         Standard deviation of the counts' noise.
     """
-    masses, evidence = np.zeros(bins.size), np.zeros(noisy.shape)
+    masses, evidence = np.zeros(bins.size), np.zeros((bins.size, len(class_shares)))
     order = np.zeros(bins.size, dtype=np.int64)
     importances = np.zeros(len(bins.n_bins))
-    for f in range(len(bins.n_bins)):
+    for f, counts in enumerate(noisy):
         block = bins.block(f)
-        rank = np.arange(bins.n_bins[f])
+        group = groups[block]
+        rank = np.arange(len(group))
         if bins.is_category[f]:
-            by_rank, positions = order_categories(noisy[block], class_shares, sigma)
+            by_rank, positions = order_categories(counts, class_shares, sigma)
             rank = positions[:-1].astype(np.int64)
             counts = by_rank[rank]
         else:
-            counts = haar_denoise(noisy[block], sigma, _HAAR_THRESHOLD)
+            counts = _denoise(counts, sigma)
         totals = counts.sum(axis=1, keepdims=True)
         shares = np.log((counts + sigma * class_shares) / (totals + sigma)) - np.log(class_shares)
         shares -= shares.mean(axis=1, keepdims=True)
+        shares = shares.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
         own = totals[:, 0] / max(totals.sum(), 1e-9)
-        masses[block], order[block] = own, rank
-        evidence[block] = shares.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
-        importances[f] = own @ ((evidence[block] - own @ evidence[block]) ** 2).sum(axis=1)
+        importances[f] = own @ ((shares - own @ shares) ** 2).sum(axis=1)
+        # Within a group rows may lie anywhere.
+        masses[block] = (own / np.bincount(group))[group]
+        evidence[block], order[block] = shares[group], rank
     return Evidence(masses, evidence, order, importances)
+
+
+def _denoise(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Return counts of a numeric feature with less noise; there may be any number of groups."""
+    n_groups = len(counts)
+    size = 1 << (n_groups - 1).bit_length()
+    padded = np.vstack([counts, np.repeat(counts[-1:], size - n_groups, axis=0)])
+    return haar_denoise(padded, sigma, _HAAR_THRESHOLD)[:n_groups]
 
 
 class Design(NamedTuple):

@@ -30,7 +30,7 @@ from lumberjack.noise import add_noise_to_sums, to_fixed_point
 _LARGEST_SCORE = 30.0
 """Of a class, in nats."""
 
-_MOMENTUM = 0.8
+_MOMENTUM = 0.9
 """Share of the last step that the next one repeats; post-processing, and steadier than longer steps."""
 
 _LONGEST_WAY = 8000.0
@@ -228,7 +228,7 @@ def get_way(mu: float, n_rows: float, n_classes: int) -> Way:
     n_classes : int
     """
     # Many small steps are a little better than few, and cost time with the rows.
-    n_steps = round(min(max(2e6 / n_rows, 40), 100))
+    n_steps = round(min(max(2.5e6 / n_rows, 50), 100))
     noise_of_sum = sensitivity(n_classes) / mu
     length = min(_LONGEST_WAY / n_rows, _NOISE_IN_SCORES / noise_of_sum)
     return Way(n_steps, noise_of_sum * math.sqrt(n_steps), length)
