@@ -315,8 +315,9 @@ class AdditiveForestClassifier(PrivateClassifier):
 
             def count_values(
                 values: NDArray[np.float64], labels: NDArray[np.int64]
-            ) -> NDArray[Any]:
-                return count_bins(values, labels, bins, n_classes).sum(axis=1)[is_numeric]
+            ) -> NDArray[np.int64]:
+                by_class = count_bins(values, labels, bins, n_classes)
+                return np.asarray(by_class.sum(axis=1)[is_numeric])
 
             places[is_numeric] = add_noise_to_counts(
                 counted.sum(axis=1)[is_numeric], sigma, noise[1]
