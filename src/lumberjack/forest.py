@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
 from lumberjack.growth import Search, TrainingRows, grow_tree
-from lumberjack.guide import NO_GUIDE, Guide
+from lumberjack.guide import NO_GUIDE, Guide, make_guide
 from lumberjack.public_facts import (
     GivenFacts,
     PrivacyLeakWarning,
@@ -36,6 +36,8 @@ from lumberjack.releases import ForestNoise
 from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, SchemaError
 from lumberjack.seeds import seed_sequence
 from lumberjack.splits import PublicFacts, SplitRule
+from lumberjack.stacking import StackSums
+from lumberjack.transcript import Transcript, list_forest_transcript
 from lumberjack.tree import ReleasedTree
 
 
@@ -63,6 +65,32 @@ class GrownTree(NamedTuple):
     tree: ReleasedTree
     released: NDArray[np.float64]
     leaf_of_row: NDArray[np.int32]
+
+
+class Released(NamedTuple):
+    """All that a fit releases, and the rows it was released of (NOT private).
+
+    Attributes
+    ----------
+    coded : CodedRows
+    noise : ForestNoise
+    cells : list of ndarray or None
+        Noisy histograms (:func:`lumberjack.guide.release_cells`), if there are any.
+    guide : Guide or None
+        Made of them.
+    rows : TrainingRows
+    grown : list of GrownTree
+    stack : StackSums or None
+        Noisy sums (:func:`lumberjack.stacking.release_stack`), if there are any.
+    """
+
+    coded: CodedRows
+    noise: ForestNoise
+    cells: list[NDArray[np.float64]] | None
+    guide: Guide | None
+    rows: TrainingRows
+    grown: list[GrownTree]
+    stack: StackSums | None
 
 
 def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
@@ -110,10 +138,10 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         """Turn what is released of the leaves into class scores."""
         return released
 
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
-        """Return what is released before the trees; nothing, unless a subclass does."""
+    ) -> list[NDArray[np.float64]] | None:
+        """Return the noisy histograms of the guide; none, unless a subclass releases them."""
         return None
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
@@ -132,9 +160,24 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
-        """Return the fitted attributes of the subclass, released after the trees."""
+    ) -> StackSums | None:
+        """Return the noisy sums that are released after the trees; none, unless a subclass does."""
+        return None
+
+    def _get_fitted(self, released: Released) -> dict[str, Any]:
+        """Return the fitted attributes that a subclass has besides those of all forests."""
         return {}
+
+    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
+        """Return the forest's class shares of each training row, its own count taken out."""
+        n_classes = rows.public.n_classes
+        total = np.zeros((len(rows.labels), n_classes))
+        for one in grown:
+            # What a leaf says without a record depends on the record's class alone.
+            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
+            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
+            total += scores[one.leaf_of_row, rows.labels]
+        return total / len(grown)
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]
@@ -167,7 +210,19 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         """
         _refuse_fit_parameters(unsupported)
         self._check_parameters()
-        coded = self._read_training_rows(X, y)
+        self._fit_rows(self._read_training_rows(X, y))
+        return self
+
+    def _fit_transcript(self, X: Any, y: ArrayLike) -> Transcript:
+        """Fit, and return all that was released with its noise, for an audit.
+
+        See :mod:`lumberjack.transcript`. The list also holds what only the data holder may know.
+        """
+        self._check_parameters()
+        return list_forest_transcript(self, self._fit_rows(self._read_training_rows(X, y)))
+
+    def _fit_rows(self, coded: CodedRows) -> Released:
+        """Fit to rows that are read; what is returned is kept nowhere else."""
         ledger, noise = self._calibrate(coded.schema)
         caveats = [*coded.caveats]
         if self.noise_seed is not None:
@@ -177,15 +232,17 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
         *tree_noise, guide_noise, stack_noise = noise_seeds = noise_seed.spawn(n_trees + 2)
         _check_unrelated(split_seed, noise_seeds)
-        guide = self._release_guide(coded, noise, _generator(guide_noise))
+        cells = self._release_cells(coded, noise, _generator(guide_noise))
+        guide = None if cells is None else make_guide(cells, coded.schema, noise.scales["guide"])
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._grow)(rows, key, _generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
+        stack = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
+        released = Released(coded, noise, cells, guide, rows, grown, stack)
         # Only now, so that a fit that fails leaves nothing of the rows behind.
-        for name, value in rest.items():
+        for name, value in self._get_fitted(released).items():
             setattr(self, name, value)
         self.estimators_ = [one.tree for one in grown]
         self.schema_ = coded.schema
@@ -197,7 +254,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         self.ledger_ = replace(ledger, caveats=tuple(caveats))
         self.guarantee_ = self.ledger_.total
         self.classes_ = classes_as_array(coded.schema.classes)
-        return self
+        return released
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, all of them functions of what was released.

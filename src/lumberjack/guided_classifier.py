@@ -25,14 +25,19 @@ from lumberjack.accounting import (
     get_n_queries_per_record,
 )
 from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier, Released
 from lumberjack.growth import TrainingRows
-from lumberjack.guide import Guide, release_guide
+from lumberjack.guide import Guide, release_cells
 from lumberjack.leaves import class_shares, release_counts
 from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
-from lumberjack.stacking import predict_stacked, release_stack
+from lumberjack.stacking import (
+    StackSums,
+    fit_weights,
+    predict_stacked,
+    release_stack,
+)
 
 PUBLISHED_BUDGET = {"structure": 0.45, "guide": 0.28, "leaves": 0.22, "stack": 0.05}
 """Shares of the squared Gaussian parameter of the whole fit."""
@@ -212,10 +217,10 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         ledger = list_releases(noise, self._theorem(), self.accounting, total)
         return ledger, ForestNoise.of(noise)
 
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
-        return release_guide(
+    ) -> list[NDArray[np.float64]] | None:
+        return release_cells(
             rows.values, rows.labels, rows.schema, noise.scales["guide"], generator
         )
 
@@ -234,24 +239,19 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
+    ) -> StackSums | None:
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
-        weights = release_stack(
+        return release_stack(
             rows.values, rows.labels, shares, guide, noise.scales["stack"], generator
         )
-        return {"guide_": guide, "stack_weights_": weights}
 
-    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
-        """Return the forest's class shares of each training row, its own count taken out."""
-        n_classes = rows.public.n_classes
-        total = np.zeros((len(rows.labels), n_classes))
-        for one in grown:
-            # What a leaf says without a record depends on the record's class alone.
-            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
-            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
-            total += scores[one.leaf_of_row, rows.labels]
-        return total / len(grown)
+    def _get_fitted(self, released: Released) -> dict[str, Any]:
+        weights = None
+        if released.stack is not None:
+            n_classes = released.rows.public.n_classes
+            weights = fit_weights(released.stack, n_classes, released.noise.scales["stack"])
+        return {"guide_": released.guide, "stack_weights_": weights}
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]

@@ -23,6 +23,7 @@ vector of its diagonal and sqrt(2) times what is above it, whose norm is the Fro
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ from lumberjack.guide import Guide
 
 _BOUND = 2.0
 """Largest Frobenius norm of a record's matrix; typical ones on census tables lie between 1 and 3."""
+
+_GOLDEN_RATIO = (1.0 + math.sqrt(5.0)) / 2.0
 
 _LEAST_SHARE = 0.02
 """No forest of a few noisy trees is surer than this that a class is out of the question."""
@@ -186,22 +189,40 @@ def _contrasts(n_classes: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(helmert(n_classes) / math.sqrt(2.0))
 
 
-def sensitivities(bound: float) -> tuple[float, float]:
-    """Return sqrt(2) times what one record can change in the gradient and in the Hessian.
+def get_scales(bound: float) -> tuple[float, float]:
+    """Return what gradient and Hessian are divided by to make one vector of unit sensitivity.
 
     Parameters
     ----------
     bound : float
         Largest Frobenius norm of a record's matrix.
+    """
+    # Raised by more than the rounding of a record's term.
+    bound = bound * (1 + 1e-12)
+    return math.sqrt(2.0) * bound, 2.0 * _GOLDEN_RATIO**-2.5 * bound**2
+
+
+def to_unit_vector(
+    gradient: NDArray[np.float64], hessian: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return gradient and Hessian as the one vector that a record changes by at most 1.
+
+    Parameters
+    ----------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+        Symmetric.
 
     Returns
     -------
-    gradient : float
-        For the L2 norm.
-    hessian : float
-        For the Frobenius norm. Divided by these, both make one vector of unit sensitivity.
+    ndarray of float64, shape (n_weights * (n_weights + 3) / 2,)
+        The gradient, the Hessian's diagonal, and sqrt(2) times what is above it, row by row.
     """
-    return math.sqrt(2.0) * math.sqrt(2.0) * bound, math.sqrt(2.0) * bound**2 / 2.0
+    by_gradient, by_hessian = get_scales(_BOUND)
+    above = math.sqrt(2.0) * hessian[np.triu_indices(len(hessian), 1)]
+    return np.concatenate(
+        (gradient / by_gradient, np.diag(hessian) / by_hessian, above / by_hessian)
+    )
 
 
 def add_noise(
@@ -232,12 +253,46 @@ def add_noise(
         Symmetric; what is off the diagonal has noise smaller by sqrt(2).
     """
     size = len(gradient)
-    scale_gradient, scale_hessian = (sigma * scale for scale in sensitivities(bound))
+    scale_gradient, scale_hessian = (sigma * scale for scale in get_scales(bound))
     noise = generator.normal(scale=scale_hessian, size=(size, size))
     above = np.triu(noise, 1) / math.sqrt(2.0)
     return (
         gradient + generator.normal(scale=scale_gradient, size=size),
         hessian + np.diag(np.diag(noise)) + above + above.T,
+    )
+
+
+class StackSums(NamedTuple):
+    """Gradient and Hessian of the model at its start, over some rows.
+
+    Attributes
+    ----------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+        Symmetric.
+    """
+
+    gradient: NDArray[np.float64]
+    hessian: NDArray[np.float64]
+
+
+def _start(n_classes: int, n_features: int) -> NDArray[np.float64]:
+    """Return the weights before the step."""
+    evidence = np.full(n_features, _START_EVIDENCE)
+    return np.concatenate((np.zeros(n_classes - 1), [_START_FOREST], evidence))
+
+
+def sum_at_start(
+    scaled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+) -> StackSums:
+    """Return what rows add up to. NOT private; arguments as for :func:`release_stack`."""
+    n_classes = shares.shape[1]
+    weights = _start(n_classes, len(guide.n_bins))
+    return StackSums(
+        *sum_derivatives(scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND)
     )
 
 
@@ -248,8 +303,8 @@ def release_stack(
     guide: Guide,
     sigma: float,
     generator: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Release the weights of the stacking model by the Gaussian mechanism (Lemma 14).
+) -> StackSums:
+    """Release the sums that the stacking model is fitted on, by the Gaussian mechanism (Lemma 14).
 
     Parameters
     ----------
@@ -265,30 +320,33 @@ def release_stack(
         Standard deviation of the noise per unit of sensitivity.
     generator : numpy.random.Generator
         Source of noise.
+    """
+    sums = sum_at_start(scaled, labels, shares, guide)
+    return StackSums(*add_noise(sums.gradient, sums.hessian, sigma, _BOUND, generator))
+
+
+def fit_weights(released: StackSums, n_classes: int, sigma: float) -> NDArray[np.float64]:
+    """Return the weights of the stacking model: one Newton step on released sums.
+
+    Parameters
+    ----------
+    released : StackSums
+        As :func:`release_stack` gives them.
+    n_classes : int
+    sigma : float
+        As there.
 
     Returns
     -------
     ndarray of float64, shape (n_classes + n_features,)
         Intercept contrasts, the weight of the forest, a weight per feature.
     """
-    n_classes = shares.shape[1]
-    weights = np.concatenate(
-        (
-            np.zeros(n_classes - 1),
-            [_START_FOREST],
-            np.full(len(guide.n_bins), _START_EVIDENCE),
-        )
-    )
-    size = len(weights)
-    gradient, hessian = sum_derivatives(
-        scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND
-    )
-    gradient, hessian = add_noise(gradient, hessian, sigma, _BOUND, generator)
+    size = len(released.gradient)
     # Noise gives flat directions any curvature; the ridge, on its scale, keeps them near the start.
-    ridge = _RIDGE * math.sqrt(size) * sensitivities(_BOUND)[1] * sigma
-    curvature, directions = np.linalg.eigh(hessian)
-    step = (directions.T @ gradient) / (np.maximum(curvature, 0.0) + ridge)
-    weights += directions @ step
+    ridge = _RIDGE * math.sqrt(size) * get_scales(_BOUND)[1] * sigma
+    curvature, directions = np.linalg.eigh(released.hessian)
+    step = (directions.T @ released.gradient) / (np.maximum(curvature, 0.0) + ridge)
+    weights: NDArray[np.float64] = _start(n_classes, size - n_classes) + directions @ step
     # A step that turns the forest around has overshot: its shares were far too sure of themselves.
     weights[n_classes - 1] = max(weights[n_classes - 1], 0.0)
     return weights
@@ -307,7 +365,7 @@ def predict_stacked(
     scaled, shares, guide
         As for :func:`release_stack`, of the rows to predict.
     weights : ndarray of float64, shape (n_classes + n_features,)
-        As :func:`release_stack` gives them.
+        As :func:`fit_weights` gives them.
 
     Returns
     -------
