@@ -22,8 +22,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
+from lumberjack.discrete_gaussian import NO_TABLE, get_block_table
+from lumberjack.entropy import make_system_generator
 from lumberjack.growth import Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE, Guide, make_guide
+from lumberjack.noise import COUNT_STEP, SUM_STEP, Noise
 from lumberjack.public_facts import (
     GivenFacts,
     PrivacyLeakWarning,
@@ -93,7 +96,7 @@ class Released(NamedTuple):
     stack: StackSums | None
 
 
-def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
+def _seeded_generator(seeds: np.random.SeedSequence) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seeds))
 
 
@@ -102,11 +105,14 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
 
     A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
     ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``missing``,
-    ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
+    ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them, and ``noise`` where
+    it offers the choice.
     """
 
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
+
+    noise: Noise = "continuous"
 
     drop_first_category: bool = True
     """Whether the first category of each feature is no candidate for a uniform split, as in the
@@ -121,6 +127,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         "categories": [Mapping, None],
         "missing": [StrOptions({"raise", "fill"})],
         "unknown_labels": [StrOptions({"raise", "drop"})],
+        "noise": [StrOptions({"continuous", "discrete"})],
         "n_jobs": [Integral, None],
     }
 
@@ -221,6 +228,26 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         return list_forest_transcript(self, self._fit_rows(self._read_training_rows(X, y)))
 
+    @property
+    def _count_step(self) -> float | None:
+        """What the noise of counts is a multiple of, as the accounting asks."""
+        return COUNT_STEP if self.noise == "discrete" else None
+
+    @property
+    def _sum_step(self) -> float | None:
+        """The same for real sums."""
+        return SUM_STEP if self.noise == "discrete" else None
+
+    def _get_noise_generators(
+        self, n_generators: int, split_seed: np.random.SeedSequence
+    ) -> list[np.random.Generator]:
+        """Return independent sources of noise, cryptographic unless a seed was asked for."""
+        if self.noise_seed is None:
+            return [make_system_generator() for _ in range(n_generators)]
+        noise_seeds = seed_sequence(self.noise_seed).spawn(n_generators)
+        _check_unrelated(split_seed, noise_seeds)
+        return [_seeded_generator(seeds) for seeds in noise_seeds]
+
     def _fit_rows(self, coded: CodedRows) -> Released:
         """Fit to rows that are read; what is returned is kept nowhere else."""
         ledger, noise = self._calibrate(coded.schema)
@@ -228,18 +255,18 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
         n_trees = int(self.n_estimators)
-        split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
+        split_seed = seed_sequence(self.random_state)
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
-        *tree_noise, guide_noise, stack_noise = noise_seeds = noise_seed.spawn(n_trees + 2)
-        _check_unrelated(split_seed, noise_seeds)
-        cells = self._release_cells(coded, noise, _generator(guide_noise))
+        generators = self._get_noise_generators(n_trees + 2, split_seed)
+        *tree_noise, guide_noise, stack_noise = generators
+        cells = self._release_cells(coded, noise, guide_noise)
         guide = None if cells is None else make_guide(cells, coded.schema, noise.scales["guide"])
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._grow)(rows, key, _generator(seeds), noise)
-            for key, seeds in zip(tree_keys, tree_noise, strict=True)
+            delayed(self._grow)(rows, key, generator, noise)
+            for key, generator in zip(tree_keys, tree_noise, strict=True)
         )
-        stack = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
+        stack = self._release_stack(rows, guide, grown, noise, stack_noise)
         released = Released(coded, noise, cells, guide, rows, grown, stack)
         # Only now, so that a fit that fails leaves nothing of the rows behind.
         for name, value in self._get_fitted(released).items():
@@ -355,7 +382,14 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         generator: np.random.Generator,
         noise: ForestNoise,
     ) -> GrownTree:
-        search = Search(int(self.max_depth), noise.sigma, 1.0 + noise.margin)
+        # Discrete noise is drawn in whole records, so that its comparisons are exact.
+        is_discrete = self.noise == "discrete"
+        search = Search(
+            height=int(self.max_depth),
+            sigma=1.0 if is_discrete else noise.sigma,
+            tau=1.0 + noise.margin,
+            table=get_block_table(noise.sigma) if is_discrete else NO_TABLE,
+        )
         grown = grow_tree(rows, search, tree_key, generator)
         is_leaf = grown.children_left < 0
         released = np.zeros(grown.counts.shape)
@@ -370,11 +404,19 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     def _concerns(self) -> tuple[str, ...]:
         """Return what a privacy card of any forest has to say."""
         concerns = [
-            "Noise is sampled in floating point, from a generator that is not cryptographic (PCG64).",
             "Each fit spends its budget again; a person with several records is protected less.",
         ]
+        if self.noise == "continuous":
+            concerns.append(
+                "Noise is drawn in double precision and released on a grid: its law is that of rounded "
+                "Gaussian noise up to the rounding of the draws, which no theorem here covers; "
+                "noise='discrete' is exact."
+            )
         if self.noise_seed is not None:
-            concerns.append("Seeded noise: not private in deployment.")
+            concerns.append(
+                "Seeded noise, from a generator that is not cryptographic (PCG64): not private in "
+                "deployment."
+            )
         if hasattr(self, "ledger_"):
             concerns += [caveat for caveat in self.ledger_.caveats if "read off" in caveat]
         elif self.schema is None:
