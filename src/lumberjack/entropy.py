@@ -9,6 +9,7 @@ thread and one fit, and belongs to the process that made it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from typing import Any, NamedTuple
@@ -42,19 +43,26 @@ def _take_word(block: Any) -> Any:
     return block[np.int64(position) + _FIRST]
 
 
-@compiled_callback("uint64(CPointer(uint64))")
 def _next_uint64(block: Any) -> Any:
     return _take_word(block)
 
 
-@compiled_callback("uint32(CPointer(uint64))")
 def _next_uint32(block: Any) -> Any:
     return np.uint32(_take_word(block) >> np.uint64(32))
 
 
-@compiled_callback("double(CPointer(uint64))")
 def _next_double(block: Any) -> Any:
     return (_take_word(block) >> np.uint64(11)) * 2.0**-53
+
+
+@functools.cache
+def _get_functions() -> tuple[Any, Any, Any]:
+    """Return the C functions, compiled when they are first asked for."""
+    return (
+        compiled_callback("uint64(CPointer(uint64))")(_next_uint64),
+        compiled_callback("uint32(CPointer(uint64))")(_next_uint32),
+        compiled_callback("double(CPointer(uint64))")(_next_double),
+    )
 
 
 class _BitGenerator(ctypes.Structure):
@@ -96,12 +104,9 @@ class SystemBits:
         # Called as a function of Python here, so that its errors are raised.
         self._block[_FIRST:] = np.frombuffer(os.urandom(8 * _N_WORDS), dtype=np.uint64)
         self._block[0] = 0
+        words, halves, doubles = _get_functions()
         self._functions = _BitGenerator(
-            address,
-            _next_uint64.address,
-            _next_uint32.address,
-            _next_double.address,
-            _next_uint64.address,
+            address, words.address, halves.address, doubles.address, words.address
         )
         make_capsule = ctypes.pythonapi.PyCapsule_New
         make_capsule.restype = ctypes.py_object
@@ -111,9 +116,9 @@ class SystemBits:
         self.ctypes = _Interface(
             address,
             ctypes.c_void_p(address),
-            _next_uint64.ctypes,
-            _next_uint32.ctypes,
-            _next_double.ctypes,
+            words.ctypes,
+            halves.ctypes,
+            doubles.ctypes,
             ctypes.c_void_p(ctypes.addressof(self._functions)),
         )
 
