@@ -9,6 +9,10 @@ on its levels 0 .. height-1, keep what is Heavy. Three facts make it fast and ch
   conditioned on that;
 - the records are one permutation per tree and a node is a slice of it.
 
+Discrete noise is drawn exactly; coins are flipped with all digits of a double, of small probabilities
+too, which the accounting covers by more than a thousandfold
+(:mod:`lumberjack.accounting.discrete_gaussian`).
+
 Symbols: ``tau`` the threshold, ``sigma`` the noise. An empty node is rejected without noise.
 Nothing returned here is private yet except the shape: leaf counts go to :mod:`lumberjack.leaves`.
 """
