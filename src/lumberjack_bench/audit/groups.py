@@ -94,7 +94,7 @@ def _weigh_group(
         (shift - allowed) / error,
         LARGEST_Z,
         "z =",
-        within=f"{1 - shift / allowed:.0%}" if shift > LARGEST_Z * error else "",
+        within=f"{abs(1 - shift / allowed):.0%}" if shift > LARGEST_Z * error else "",
     )
 
 

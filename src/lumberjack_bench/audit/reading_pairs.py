@@ -92,7 +92,7 @@ def audit_reading(subject: Subject) -> list[Finding]:
         n_pairs = n_changed = 0
         for entry in ODD:
             for j in range(len(names)):
-                odd = list(ROWS[0])
+                odd: list[Any] = list(ROWS[0])
                 odd[j] = entry
                 try:
                     table = build([*ROWS, odd], names)
