@@ -87,7 +87,6 @@ def main(arguments: Sequence[str]) -> int:
     if given.jobs < -1 or given.jobs == 0:
         raise ConfigError(f"--jobs must be positive, or -1 for one per core, got {given.jobs}.")
     if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
         check_writable("--out", given.out / "audit.md")
     names = [text.partition("=")[2] for text in given.overrides if text.startswith("method=")]
     others = [text for text in given.overrides if not text.startswith("method=")]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from scipy import stats
 
 from lumberjack_bench.audit.findings import LARGEST_Z, Finding, Subject
 from lumberjack_bench.audit.transcripts import (
@@ -18,7 +19,7 @@ from lumberjack_bench.audit.transcripts import (
     crowds,
     fit_once,
     look_at_groups,
-    watch,
+    watch_one,
 )
 
 LAYER = "components"
@@ -32,12 +33,12 @@ def audit_components(subject: Subject, *, n_runs: int = 200) -> list[Finding]:
     subject : Subject
         Of a method with a transcript.
     n_runs : int
-        Fits on each of the tables.
+        Fits on each of the tables, all without the record.
     """
     ledger = fit_once(subject).ledger_
     declared = {release.name: release.group for release in ledger.releases}
     seen = [
-        watch(subject, table, n_runs, look_at_groups, stream=50 + i).without
+        watch_one(subject, table, n_runs, look_at_groups, stream=50 + i)
         for i, table in enumerate(crowds(subject))
     ]
     findings = []
@@ -69,7 +70,7 @@ def audit_components(subject: Subject, *, n_runs: int = 200) -> list[Finding]:
 
 
 def _weigh_noise(name: str, looks: list[GroupLook]) -> Iterator[Finding]:
-    """Refuse noise whose variance is too small."""
+    """Refuse noise whose variance is too small, and releases that are no sum of rows plus noise."""
     noise = np.concatenate([look.noise for look in looks])
     variance = float(np.mean(noise**2))
     error = math.sqrt(2 / len(noise))
@@ -81,6 +82,19 @@ def _weigh_noise(name: str, looks: list[GroupLook]) -> Iterator[Finding]:
         LARGEST_Z,
         "z =",
         within=f"{LARGEST_Z * error / 2:.1%} of the noise",
+    )
+    n_common = min(len(look.noise) for look in looks)
+    mean = np.mean([look.noise[:n_common] for look in looks], axis=0)
+    # Its tail is that of a chi-squared variable; this spells it in standard deviations.
+    tail = stats.chi2.sf(len(looks) * float(mean @ mean), n_common)
+    yield Finding(
+        LAYER,
+        f"{name}: what was released less what the rows add up to, mean over fits",
+        len(looks),
+        float(stats.norm.isf(tail)),
+        LARGEST_Z,
+        "z =",
+        within=f"{LARGEST_Z / math.sqrt(len(looks)):.2f} of the noise",
     )
 
 

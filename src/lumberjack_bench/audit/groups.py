@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from lumberjack.accounting import Ledger, Structure
 from lumberjack.accounting.gaussian import get_mu
@@ -132,16 +133,15 @@ def _look_for_reuse(fits: list[dict[str, GroupLook]]) -> list[Finding]:
         n_same += int((np.diff(draws) <= _SAME).sum())
         # The difference of two normals has density 1 / (2 sqrt(pi)) at 0.
         expected += len(draws) * (len(draws) - 1) / 2 * _SAME / math.sqrt(math.pi)
-    error = math.sqrt(expected + 1)
     findings.append(
         Finding(
             LAYER,
             f"noise of {', '.join(names)}: draws that come twice, {n_same} where {expected:.1f} are due",
             min(len(fits), _FEW_FITS),
-            (n_same - expected) / error,
+            float(stats.norm.isf(stats.poisson.sf(n_same - 1, expected))),
             LARGEST_Z,
             "z =",
-            within=f"{LARGEST_Z * error:.0f} draws",
+            within=f"{LARGEST_Z * math.sqrt(expected):.0f} draws",
         )
     )
     return findings

@@ -117,17 +117,29 @@ def watch(
     stream : int
         Runs of different streams share no random numbers.
     """
-    sides = []
-    for has_record, root in zip(
-        (False, True), np.random.SeedSequence([subject.seed, stream]).spawn(2), strict=True
-    ):
-        seeds = root.spawn(n_runs)
-        parts = [seeds[start : start + 100] for start in range(0, n_runs, 100)]
-        batches = Parallel(n_jobs=subject.n_jobs)(
-            delayed(_look_at_runs)(subject, table, has_record, part, look) for part in parts
-        )
-        sides.append([seen for batch in batches for seen in batch])
-    return Watched(*sides)
+    without, with_record = (
+        watch_one(subject, table, n_runs, look, stream=stream, has_record=has_record)
+        for has_record in (False, True)
+    )
+    return Watched(without, with_record)
+
+
+def watch_one(
+    subject: Subject,
+    table: CrowdTable,
+    n_runs: int,
+    look: Callable[[Transcript, CrowdTable], Any],
+    *,
+    stream: int,
+    has_record: bool = False,
+) -> list[Any]:
+    """Return what a look at each transcript gives on one of the tables; see :func:`watch`."""
+    seeds = np.random.SeedSequence([subject.seed, stream, int(has_record)]).spawn(n_runs)
+    batches = Parallel(n_jobs=subject.n_jobs)(
+        delayed(_look_at_runs)(subject, table, has_record, seeds[start : start + 100], look)
+        for start in range(0, n_runs, 100)
+    )
+    return [seen for batch in batches for seen in batch]
 
 
 def _look_at_runs(
