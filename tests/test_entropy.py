@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lumberjack import LumberjackClassifier, entropy, forest
+from lumberjack import LumberjackClassifier, entropy, estimator
 from lumberjack.compiled import compiled
 from lumberjack.entropy import make_system_generator
 
@@ -90,7 +90,7 @@ def test_a_fit_without_a_noise_seed_draws_all_its_noise_from_the_system(
         made.append(make_system_generator())
         return made[-1]
 
-    monkeypatch.setattr(forest, "make_system_generator", make)
+    monkeypatch.setattr(estimator, "make_system_generator", make)
     X = np.random.default_rng(0).uniform(size=(500, 2))
     y = (X[:, 0] > 0.5).astype(int)
     settings = {"n_estimators": 2, "max_depth": 4, "bounds": (0, 1), "classes": [0, 1]}

@@ -29,7 +29,10 @@ def fit(method, noise, *, epsilon=1.0, noise_seed=3):
         noise_seed=noise_seed,
         **parameters,
     )
-    return model, model._fit_rows(model._read_training_rows(X, y))
+    coded = model._read_training_rows(X, y)
+    ledger, released = model._release(coded)
+    model._keep(coded, ledger, model._get_fitted(released))
+    return model, released
 
 
 def list_numbers(model, released):

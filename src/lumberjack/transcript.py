@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -170,8 +170,7 @@ def list_forest_transcript(forest: PrivateForestClassifier, released: Released) 
     groups = {release.name: release.group for release in forest.ledger_.releases}
     for one in released.grown:
         weigh = partial(_weigh_structure, forest, one.tree, noise.sigma, 1.0 + noise.margin)
-        asked = count_answers(0, int(forest.max_depth))
-        transcript.append(DiscreteRelease("structure", weigh, sum(asked)))
+        transcript.append(DiscreteRelease("structure", weigh, _most_queries(int(forest.max_depth))))
         scale = noise.scales["leaves"]
         if groups["leaves"].is_vote:
             vote = partial(_weigh_vote, forest, one.tree, one.released, scale)
@@ -185,6 +184,11 @@ def list_forest_transcript(forest: PrivateForestClassifier, released: Released) 
         vector = to_unit_vector(*released.stack) / noise.scales["stack"]
         transcript.append(GaussianRelease("stack", vector, partial(_sum_stack, forest, released)))
     return transcript
+
+
+@cache
+def _most_queries(height: int) -> int:
+    return max(sum(count_answers(n_heavy, height)) for n_heavy in range(height + 1))
 
 
 def _in_one(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -242,14 +246,9 @@ def _weigh_structure(
             "the answers of a search are known where all rows are equal and a feature is numeric; "
             "ask for the transcript of such a table."
         )
-    leaf = int(_leaves_of(forest, tree, values[-1:])[0])
-    n_heavy = 0
-    while leaf > 0:
-        above = tree.children_left[:leaf]
-        leaf = int(np.flatnonzero((above >= 0) & (above >= leaf - 1) & (above <= leaf))[0])
-        n_heavy += 1
-    n_yes, n_no = count_answers(n_heavy, int(forest.max_depth))
-    return get_threshold_log_ratio(len(values) - 1, n_yes, n_no, sigma, tau)
+    # Only nodes of the one path can be Heavy, and all that are Heavy are split.
+    answers = count_answers(tree.n_nodes // 2, int(forest.max_depth))
+    return get_threshold_log_ratio(len(values) - 1, *answers, sigma, tau)
 
 
 def _sum_stack(
