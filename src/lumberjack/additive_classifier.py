@@ -140,6 +140,7 @@ class AdditiveForestClassifier(PrivateClassifier):
     """
 
     display_name: ClassVar[str] = "Additive forest"
+    _is_on_grid: ClassVar[bool] = True
 
     budget: ClassVar[Mapping[str, float]] = {
         "counts": 0.02,
