@@ -41,9 +41,6 @@ _HAAR_THRESHOLD = 1.5
 _DENSITY_SHARE = 0.85
 """Of the groups of a numeric feature, that lie where released rows are; others lie evenly."""
 
-_LEAST_IMPORTANCE = 0.01
-"""Relative to the most important feature: none is left out for what noise says of it."""
-
 # The norms of rows are summed in another order than they are bounded by.
 _SAFE = 1.0 - 1e-6
 
@@ -195,12 +192,16 @@ class Design(NamedTuple):
         Of each resolution, relative to each other.
     leaf_share : float
         Of the squared norm, of the leaves of all trees.
+    least_importance : float
+        What is added to a feature's importance, relative to the most important one: with little
+        noise features share the norm evenly.
     """
 
     depth: int
     resolutions: tuple[int, ...]
     weights: tuple[float, ...]
     leaf_share: float
+    least_importance: float
 
 
 def get_design(ratio: float) -> Design:
@@ -208,7 +209,8 @@ def get_design(ratio: float) -> Design:
     depth = min(max(round(math.log2(max(ratio, 1.0)) - 3), 3), 8)
     resolutions = tuple(size for size in _RESOLUTIONS if size <= max(4.0, ratio / 5))
     weights = tuple(min(1.0, ratio / (10 * size)) for size in resolutions)
-    return Design(depth, resolutions, weights, 0.55 * ratio / (ratio + 200))
+    leaf_share, least_importance = 0.55 * ratio / (ratio + 200), 0.01 + ratio / (ratio + 1000)
+    return Design(depth, resolutions, weights, leaf_share, least_importance)
 
 
 class Terms(NamedTuple):
@@ -323,7 +325,7 @@ def make_terms(
         sizes=all_sizes,
     )
     relative = evidence.importances / max(float(evidence.importances.max()), 1e-9)
-    relative += _LEAST_IMPORTANCE
+    relative += design.least_importance
     return _share_norm(cells, maps, masses, says, relative, design.leaf_share)
 
 

@@ -33,7 +33,7 @@ _LARGEST_SCORE = 30.0
 _MOMENTUM = 0.9
 """Share of the last step that the next one repeats; post-processing, and steadier than longer steps."""
 
-_LONGEST_WAY = 8000.0
+_LONGEST_WAY = 12_000.0
 """Of all steps together, in mean gradients: on most tables the descent has converged by then."""
 
 _NOISE_IN_SCORES = 0.85
