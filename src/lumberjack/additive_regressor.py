@@ -228,7 +228,8 @@ class AdditiveForestRegressor(PrivateRegressor):
         levels, is_categorical = _levels_of(cells, self.cells_)
         for tree in self.estimators_:
             predicted += tree.value[tree.apply(levels, is_categorical), 0]
-        return predicted.clip(*self.schema_.target_bounds)[:, np.newaxis]
+        lower, upper = self.schema_.target_bounds  # type: ignore[misc]
+        return predicted.clip(lower, upper)[:, np.newaxis]
 
 
 def _cells_of(

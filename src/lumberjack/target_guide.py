@@ -170,16 +170,28 @@ def release_cells(
     n_bins = np.clip(np.floor(np.log2(scale.n_rows / (4 * sigma))), _FEWEST_BINS, _MOST_BINS)
     sizes = np.where(schema.n_categories > 0, schema.n_categories, 2 ** int(n_bins))
     cells = find_cells(values, schema, sizes)
+    found = []
+    for sums, is_category in zip(
+        sum_cells(cells, shares, scale, sizes), schema.n_categories > 0, strict=True
+    ):
+        noisy = sums + generator.normal(scale=sigma, size=sums.shape)
+        found.append(_describe(noisy, sigma, is_category=bool(is_category)))
+    return found
+
+
+def sum_cells(
+    cells: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    scale: TargetScale,
+    sizes: NDArray[np.int64],
+) -> list[NDArray[np.float64]]:
+    """Return the sums of 1 - u and of u in the cells of each feature, shapes (n_cells, 2). NOT private."""
     upper = (np.clip((shares - scale.centre) / scale.width, -1.0, 1.0) + 1.0) / 2.0
     found = []
-    for j, size in enumerate(sizes.tolist()):
-        is_seen = cells[:, j] >= 0
-        own = cells[is_seen, j]
-        sums = np.column_stack(
-            [np.bincount(own, part[is_seen], size) for part in (1.0 - upper, upper)]
-        )
-        noisy = sums + generator.normal(scale=sigma, size=sums.shape)
-        found.append(_describe(noisy, sigma, is_category=bool(schema.n_categories[j])))
+    for column, size in zip(cells.T, sizes.tolist(), strict=True):
+        is_seen = column >= 0
+        parts = (np.bincount(column[is_seen], u[is_seen], size) for u in (1.0 - upper, upper))
+        found.append(np.column_stack([*parts]).astype(np.float64))
     return found
 
 
