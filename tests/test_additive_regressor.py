@@ -16,29 +16,19 @@ from lumberjack import (
     NumericFeature,
 )
 from lumberjack.accounting import gaussian
-from lumberjack.additive_regressor import _columns_of
-from lumberjack.residual_descent import (
-    clip_residuals,
-    draw_tree,
-    feature_blocks,
-    get_way,
-    scale_blocks,
-    sum_residuals,
-    weigh_features,
-)
-from lumberjack.target_guide import (
-    N_LEVELS,
-    TargetScale,
-    find_cells,
-    release_cells,
-    release_scale,
-    sum_cells,
-)
+from lumberjack.additive_cells import find_cells, make_bins, sum_bins
+from lumberjack.additive_regressor import _get_way
+from lumberjack.additive_terms import get_design, get_row_factors, make_terms, weigh_evidence
+from lumberjack.descent import LONGEST_WAY, DescentRows, sum_gradient, to_gradient
+from lumberjack.noise import FRACTION_BITS
+from lumberjack.target_scale import release_scale
+
+UNIT = 2.0**-FRACTION_BITS
 
 
 def model(**parameters):
-    defaults = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 1, "noise_seed": 2, "n_steps": 50}
-    return AdditiveForestRegressor(**(defaults | {"n_estimators": 5} | parameters))
+    defaults = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 1, "noise_seed": 2}
+    return AdditiveForestRegressor(**(defaults | parameters))
 
 
 class NoNoise:
@@ -47,7 +37,7 @@ class NoNoise:
     def __init__(self):
         self.asked = []
 
-    def normal(self, *, scale, size):
+    def normal(self, *, scale, size=None):
         self.asked.append((scale, size))
         return np.zeros(size)
 
@@ -55,9 +45,7 @@ class NoNoise:
 # Noise is seeded because several checks fit twice and compare. No check is expected to fail.
 @pytest.mark.filterwarnings("ignore::lumberjack.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::lumberjack.DataOutsideSchemaWarning")
-@parametrize_with_checks(
-    [AdditiveForestRegressor(noise_seed=0, random_state=0, n_estimators=3, n_steps=20)]
-)
+@parametrize_with_checks([AdditiveForestRegressor(noise_seed=0, random_state=0)])
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)
 
@@ -66,7 +54,7 @@ def test_it_learns_what_the_forest_learns_and_more():
     X, y = table()
     X_test, y_test = table(seed=1)
     forest = LumberjackRegressor(2.0, schema=SCHEMA, noise_seed=2, random_state=1).fit(X, y)
-    own = model(n_steps=200, n_estimators=30).fit(X, y).score(X_test, y_test)
+    own = model().fit(X, y).score(X_test, y_test)
     assert own > 0.9
     assert own > forest.score(X_test, y_test)
 
@@ -78,7 +66,7 @@ def test_a_product_of_two_features_is_found_by_the_trees():
     )
     X = rng.uniform(size=(20_000, 2))
     y = ((X[:, 0] > 0.5) != (X[:, 1] > 0.5)).astype(float)
-    found = model(schema=schema, epsilon=8.0, n_estimators=30, n_steps=200).fit(X, y)
+    found = model(schema=schema, epsilon=8.0).fit(X, y)
     assert found.score(X, y) > 0.6
 
 
@@ -87,71 +75,56 @@ def coded(n_rows=61, odd=(2.0, -1.0)):
     rng = np.random.default_rng(3)
     values = np.column_stack([rng.uniform(size=n_rows), rng.integers(3, size=n_rows)])
     values[-1] = np.clip(odd[0], 0, 1), odd[1]
-    return values, rng.uniform(size=n_rows)
+    return np.asfortranarray(values), rng.uniform(size=n_rows)
 
 
-SCALE = TargetScale(60.0, 0.4, 0.2, 0.3)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.43, 0.7, 1.0])
+# (1 - u, u) has norm^2 1 - 2 u (1 - u), at most 1; of an unseen category there is no bin.
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("odd", [(0.0, 0.0), (1.0, 2.0), (0.3, -1.0)])
-def test_a_record_changes_one_cell_per_feature_by_at_most_one(share, odd):
+def test_a_record_changes_one_bin_per_feature_by_at_most_one(share, odd):
     values, shares = coded(odd=odd)
     shares[-1] = share
-    sizes = np.array([16, 3])
-    cells = find_cells(values, SCHEMA, sizes)
-    with_it, without = (
-        sum_cells(cells, shares, SCALE, sizes),
-        sum_cells(cells[:-1], shares[:-1], SCALE, sizes),
-    )
-    for column, one, other in zip(cells[-1], with_it, without, strict=True):
-        change = one - other
-        # (1 - u, u) has norm^2 1 - 2 u (1 - u), and 1 where the target is clipped; an unseen one has no cell.
-        u = (min(max((share - 0.4) / 0.3, -1), 1) + 1) / 2
-        expected = math.sqrt(1 - 2 * u * (1 - u)) if column >= 0 else 0.0
-        assert np.linalg.norm(change) == pytest.approx(expected, abs=1e-12)
-        assert np.linalg.norm(change) <= 1 + 1e-12
+    bins = make_bins(SCHEMA, 16)
+    change = UNIT * (sum_bins(values, shares, bins) - sum_bins(values[:-1], shares[:-1], bins))
+    for f, is_seen in enumerate([True, odd[1] >= 0]):
+        own = change[bins.block(f)]
+        assert np.linalg.norm(own) <= 1.0
+        expected = math.sqrt(1 - 2 * share * (1 - share)) if is_seen else 0.0
+        assert np.linalg.norm(own) == pytest.approx(expected, abs=1e-9)
+    assert (change.any(axis=1).sum()) == 1 + (odd[1] >= 0)
 
 
-def design(values, schema=SCHEMA, n_trees=4, seed=0):
-    """Blocks, scales and columns of rows, made of noisy cells."""
-    rng = np.random.default_rng(seed)
-    fit_values, shares = coded(500)
-    cells = release_cells(fit_values, shares, schema, SCALE, 2.0, rng)
-    blocks, trees = feature_blocks(cells), []
-    for number in range(n_trees):
-        tree, masses = draw_tree(
-            3, weigh_features(cells), np.array([c.level_masses for c in cells]), rng
-        )
-        trees.append(tree)
-        blocks.append(type(blocks[0])(masses, np.empty(0, dtype=np.int64), number))
-    scales = scale_blocks(blocks, n_trees, weigh_features(cells))
-    own = find_cells(values, schema, np.array([len(c.masses) for c in cells]))
-    return blocks, scales, _columns_of(own, cells, blocks, trees)
+def design():
+    values, shares = coded(500)
+    rng = np.random.default_rng(0)
+    bins = make_bins(SCHEMA, 64)
+    noisy = UNIT * sum_bins(values, shares, bins) + rng.normal(size=(bins.size, 2))
+    evidence = weigh_evidence(noisy, bins, np.array([0.5, 0.5]), 1.0)
+    return make_terms(bins, evidence, get_design(100.0), rng)
 
 
-# Whatever the model is and wherever the record stands, its entries are at most 1 long and its residual at most c.
+# Whatever the model is and wherever the record stands, its vector is at most 1 long and its residual at most 1.
 @pytest.mark.parametrize("odd", [(0.0, 0.0), (1.0, 2.0), (0.3, -1.0)])
-@pytest.mark.parametrize("target", [0.0, 0.45, 1.0])
+@pytest.mark.parametrize("target", [-40.0, -0.2, 0.0, 0.9, 1e6])
 @pytest.mark.parametrize("state", ["zero", "random", "huge"])
-def test_a_record_changes_the_sums_of_a_step_by_at_most_the_clip(odd, target, state):
-    values, shares = coded(odd=odd)
-    shares[-1] = target
-    blocks, scales, columns = design(values)
-    n_columns = sum(len(block.masses) for block in blocks)
+def test_a_record_changes_a_gradient_by_at_most_one(odd, target, state):
+    terms = design()
+    values, labels = coded(odd=odd)
+    labels[-1] = target
     factor = {"zero": 0.0, "random": 1.0, "huge": 1e6}[state]
-    weights = factor * np.random.default_rng(1).normal(size=n_columns)
-    found = []
+    says = factor * np.random.default_rng(1).normal(size=(len(terms.squared_norm), 1))
+    gradients = []
     for rows in (slice(None), slice(-1)):
-        residuals, sums = np.empty(len(columns[rows])), np.zeros(n_columns)
-        clip_residuals(columns[rows], scales, weights, 0.4, shares[rows], 0.3, residuals)
-        sum_residuals(columns[rows], scales, residuals, sums)
-        found.append(sums)
-    change = np.linalg.norm(found[0] - found[1])
-    assert change <= 0.3 * (1 + 1e-9)
-    if state == "huge" and odd[1] >= 0:
-        # The bound is reached.
-        assert change == pytest.approx(0.3)
+        cells = find_cells(values[rows], terms.cells)
+        start = np.zeros((len(cells), 1), dtype=np.float32)
+        descent = DescentRows(cells, get_row_factors(cells, terms), start, labels[rows])
+        sums = sum_gradient(descent, terms.cells.first, says, np.array([0.1]))
+        gradients.append(UNIT * to_gradient(sums, terms))
+    change = np.linalg.norm(gradients[0] - gradients[1])
+    assert change <= 1.0
+    if abs(target) > 1 and state == "zero" and odd[1] >= 0:
+        # The residual is clipped; the record's vector may be shorter than 1.
+        assert change > 0.5
 
 
 def test_all_releases_together_spend_the_budget_and_no_more(monkeypatch):
@@ -161,12 +134,12 @@ def test_all_releases_together_spend_the_budget_and_no_more(monkeypatch):
     )
     X, y = table(500)
     fitted = model(epsilon=epsilon, delta=delta).fit(X, y)
-    sigma = fitted.ledger_.releases[0].group.sigma
-    width = release_scale(fitted._read_labels(y, SCHEMA), sigma, NoNoise()).width
-    # By hand: the histogram changes by 1, the cells of two features by 1 each, each of 50 steps by c.
-    changes = [1.0, 1.0, 1.0, *[width] * 50]
-    scales = [scale for scale, _ in noise.asked]
-    assert len(scales) == len(changes)
+    # By hand: the target's histogram and those of two features change by 1 each, every step by 1. Sums are in
+    # fixed point, and so is their noise.
+    scales = [np.unique(scale).item() for scale, _ in noise.asked]
+    n_steps = fitted.ledger_.releases[2].group.count
+    assert len(scales) == 2 + n_steps
+    changes = [1.0, math.sqrt(2) / UNIT, *[1 / UNIT] * n_steps]
     mu = math.sqrt(
         sum((change / scale) ** 2 for change, scale in zip(changes, scales, strict=True))
     )
@@ -198,36 +171,13 @@ def test_the_clip_leaves_out_a_small_share_and_noise_makes_it_no_smaller():
     assert release_scale(shares[:20], 100.0, np.random.default_rng(1)).width > 0.5
 
 
-def test_trees_and_blocks_have_masses_of_sum_one_and_rows_a_norm_of_one():
-    values, _ = coded()
-    blocks, scales, columns = design(values)
-    for block in blocks:
-        assert block.masses.sum() == pytest.approx(1.0)
-    # Rounded down, so that it is never more.
-    assert 1 - 1e-9 < scales @ scales <= 1.0
-    assert (columns[:-1] >= 0).all()
-    assert (columns[-1] < 0).sum() >= 1
-    ends = np.cumsum([len(block.masses) for block in blocks])
-    assert (columns < ends).all()
-
-
-def test_masses_of_leaves_are_those_of_independent_features():
-    rng = np.random.default_rng(2)
-    level_masses = rng.dirichlet(np.ones(N_LEVELS), size=3)
-    tree, masses = draw_tree(4, np.full(3, 1 / 3), level_masses, rng)
-    levels = np.column_stack([rng.choice(N_LEVELS, size=200_000, p=p) for p in level_masses])
-    leaves = tree.apply(levels.astype(float), np.zeros(3, dtype=bool)) - 15
-    assert np.bincount(leaves, minlength=16) / 200_000 == pytest.approx(masses, abs=0.005)
-
-
-def test_the_way_is_short_where_the_noise_is_large_and_stable_where_it_is_not():
-    values, _ = coded()
-    blocks, scales, _ = design(values)
-    quiet, loud = (get_way(blocks, scales, SCALE, 100, sigma) for sigma in (1e-6, 50.0))
-    curvature = scales**2 @ [block.masses.max() for block in blocks] + 0.1
-    assert quiet == pytest.approx(100 / (60 * curvature))
-    # Noise of a prediction: tau times that of the sum of 100 steps over their number.
-    assert loud * SCALE.width * 50.0 / 10 == pytest.approx(0.25 * SCALE.spread)
+def test_the_way_is_short_where_the_noise_is_large_and_ends_where_it_is_not():
+    quiet, loud = _get_way(100.0, 1000.0, 0.3), _get_way(0.01, 1000.0, 0.3)
+    assert quiet.length == pytest.approx(LONGEST_WAY / 4 / 1000)
+    # Noise of a score where nothing has converged: the way times the noise of the mean of all gradients.
+    assert loud.length * loud.sigma / math.sqrt(loud.n_steps) == pytest.approx(0.3 * 0.3)
+    for way, mu in ((quiet, 100.0), (loud, 0.01)):
+        assert math.sqrt(way.n_steps) / way.sigma == pytest.approx(mu)
 
 
 def test_another_unit_of_the_target_gives_the_same_predictions_in_it():
@@ -244,7 +194,7 @@ def test_the_same_seeds_give_the_same_model_at_any_number_of_threads_and_a_pickl
     again = pickle.loads(pickle.dumps(first))
     assert np.array_equal(again.predict(X), first.predict(X))
     assert set(vars(again)) == set(again.get_params()) | {
-        "schema_", "intercept_", "shapes_", "cells_", "estimators_", "ledger_", "guarantee_",
+        "schema_", "scale_", "terms_", "model_", "ledger_", "guarantee_",
         "n_features_in_", "feature_names_in_",
     }  # fmt: skip
 

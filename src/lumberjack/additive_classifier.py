@@ -20,6 +20,7 @@ from lumberjack.additive_start import get_start_scores, sum_derivatives, take_st
 from lumberjack.additive_terms import (
     Design,
     get_design,
+    get_n_bins,
     get_row_factors,
     make_terms,
     weigh_evidence,
@@ -273,7 +274,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         log_shares -= log_shares.mean()
 
         sigma = groups["histograms"].sigma
-        bins = make_bins(schema, _get_n_bins(n_rows, n_classes, sigma))
+        bins = make_bins(schema, get_n_bins(n_rows, n_classes, sigma))
 
         def count(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
             return count_bins(values, labels, bins, n_classes)
@@ -338,11 +339,6 @@ class AdditiveForestClassifier(PrivateClassifier):
         start = get_start_scores(cells, *model)
         factors = get_row_factors(cells, terms)
         return predict_probabilities(cells, factors, start, terms.cells.first, self.model_)
-
-
-def _get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a power of two of bins, so that an average bin of a class is not below its noise."""
-    return 2 ** min(max(math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0))), 3), 8)
 
 
 def _tell(

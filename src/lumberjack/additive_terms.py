@@ -44,6 +44,11 @@ _LEAST_IMPORTANCE = 0.01
 _SAFE = 1.0 - 1e-6
 
 
+def get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
+    """Return a power of two of bins, so that an average bin of a class is not below its noise."""
+    return 2 ** min(max(math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0))), 3), 8)
+
+
 class Evidence(NamedTuple):
     """What released histograms say of each feature.
 
