@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
-from lumberjack.additive_cells import count_bins, find_cells, make_bins
+from lumberjack.additive_cells import Bins, count_bins, find_cells, make_bins
 from lumberjack.additive_start import get_start_scores, sum_derivatives, take_step
 from lumberjack.additive_terms import (
-    Design,
+    Evidence,
+    Terms,
     get_design,
     get_n_bins,
     get_row_factors,
@@ -63,6 +64,8 @@ _RELEASES = {
 """Mechanism and sensitivity of each group of queries, in their order."""
 
 _UNIT = 2.0**-FRACTION_BITS
+
+_LARGEST_SIGMA = 2.0**16
 
 
 class Curve(NamedTuple):
@@ -197,7 +200,8 @@ class AdditiveForestClassifier(PrivateClassifier):
             masses, scores = terms.masses[cells], self._get_cell_scores(f)
             variances[f] = masses @ ((scores - masses @ scores) ** 2).sum(axis=1)
         total = float(variances.sum())
-        return variances / total if total > 0 else variances
+        shares: NDArray[np.float64] = variances / total if total > 0 else variances
+        return shares
 
     def get_curve(self, feature: str | int) -> Curve:
         """Return what one feature adds to the scores, by name or position.
@@ -226,7 +230,10 @@ class AdditiveForestClassifier(PrivateClassifier):
         says = self.terms_.gain * self.model_.says[cells]
         if says.shape[1] == 1:
             says = says * np.array([-0.5, 0.5])
-        return says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        scores: NDArray[np.float64] = (
+            says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        )
+        return scores
 
     def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
         """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
@@ -234,14 +241,23 @@ class AdditiveForestClassifier(PrivateClassifier):
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
         queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": n_steps}
         releases = []
-        for name, (mechanism, text) in _RELEASES.items():
-            share = self.budget[name]
+        for name, share in self.budget.items():
+            mechanism, text = _RELEASES[name]
             group = Group(name, queries[name], share, math.sqrt(queries[name] / share) / mu)
             releases.append(Release(group, mechanism, _THEOREM, text))
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
 
-    def _get_design(self, ratio: float) -> Design:
-        return get_design(ratio)
+    # The rules that an ablation replaces.
+
+    def _get_terms(
+        self, bins: Bins, evidence: Evidence, ratio: float, generator: np.random.Generator
+    ) -> Terms:
+        return make_terms(bins, evidence, get_design(ratio), generator)
+
+    def _get_start_weights(
+        self, weights: NDArray[np.float64], released: NDArray[np.float64], sigma: float
+    ) -> NDArray[np.float64]:
+        return take_step(weights, released, sigma)
 
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
         return get_way(mu, n_rows, n_classes)
@@ -258,6 +274,11 @@ class AdditiveForestClassifier(PrivateClassifier):
         values, labels = coded.values, coded.labels
         ledger = self._get_ledger(schema.n_features)
         groups = {release.name: release.group for release in ledger.releases}
+        if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
+                "learnt with it; raise epsilon."
+            )
         split_seed, noise_seeds = self._spawn_seeds(4)
         noise = [make_generator(seed) for seed in noise_seeds]
 
@@ -283,22 +304,20 @@ class AdditiveForestClassifier(PrivateClassifier):
         _tell(watch, "histograms", histograms, sigma, count)
         evidence = weigh_evidence(histograms, bins, class_shares, sigma)
         mu = groups["descent"].mu
-        design = self._get_design(n_rows / n_classes * mu / sensitivity(n_classes))
-        terms = make_terms(bins, evidence, design, make_generator(split_seed))
+        ratio = n_rows / n_classes * mu / sensitivity(n_classes)
+        terms = self._get_terms(bins, evidence, ratio, make_generator(split_seed))
         cells = find_cells(values, terms.cells)
 
         sigma = groups["start"].sigma
         first = np.full(schema.n_features, 1 / math.sqrt(schema.n_features))
         model = (terms.cells.first, terms.evidence, first, log_shares)
 
-        def differentiate(
-            values: NDArray[np.float64], labels: NDArray[np.int64]
-        ) -> NDArray[np.float64]:
+        def differentiate(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
             return _UNIT * sum_derivatives(find_cells(values, terms.cells), labels, *model)
 
         released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[2])
         _tell(watch, "start", released, sigma, differentiate)
-        weights = take_step(first, released, sigma)
+        weights = self._get_start_weights(first, released, sigma)
 
         def get_rows(cells: Any, labels: NDArray[np.int64]) -> DescentRows:
             model = (terms.cells.first, terms.evidence, weights, log_shares)
@@ -306,9 +325,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             return DescentRows(cells, get_row_factors(cells, terms), start, labels)
 
         def see_gradient(noisy: NDArray[np.float64], model: Model) -> None:
-            def sum_up(
-                values: NDArray[np.float64], labels: NDArray[np.int64]
-            ) -> NDArray[np.float64]:
+            def sum_up(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
                 rows = get_rows(find_cells(values, terms.cells), labels)
                 sums = sum_gradient(rows, terms.cells.first, *model)
                 return _UNIT * to_gradient(sums, terms)

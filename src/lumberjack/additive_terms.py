@@ -20,7 +20,8 @@ from lumberjack.additive_cells import Bins, CellCodes, Cells
 from lumberjack.compiled import compiled
 from lumberjack.guide import haar_denoise, order_categories
 
-N_TREES = 30
+N_TREES = 20
+"""As good as 30 on validation rows, and a quarter faster."""
 
 _RESOLUTIONS = (2, 4, 8, 32, 128)
 """Slots of a feature; 127 quantile and 127 equal cuts leave at most 255 cells."""
@@ -46,7 +47,8 @@ _SAFE = 1.0 - 1e-6
 
 def get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
     """Return a power of two of bins, so that an average bin of a class is not below its noise."""
-    return 2 ** min(max(math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0))), 3), 8)
+    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
+    return int(2 ** min(max(power, 3), 8))
 
 
 class Evidence(NamedTuple):
@@ -242,7 +244,7 @@ def make_terms(
     all_sizes = np.array(sizes + [n_leaves] * N_TREES, dtype=np.int64)
     cells = Cells(
         bins=bins,
-        cell_of_bin=cell_of_bin.astype(np.uint8 if all_sizes.max() <= 256 else np.uint16),
+        cell_of_bin=_narrowed(cell_of_bin, int(all_sizes.max())),
         level_of_bin=level_of_bin,
         tree_feature=generator.choice(n_features, size=shape, p=chances),
         tree_level=generator.integers(_N_LEVELS - 1, size=shape, dtype=np.uint8),
@@ -252,6 +254,11 @@ def make_terms(
     relative = evidence.importances / max(float(evidence.importances.max()), 1e-9)
     relative += _LEAST_IMPORTANCE
     return _share_norm(cells, maps, masses, says, relative, design.leaf_share)
+
+
+def _narrowed(cell_of_bin: NDArray[np.int64], n_cells: int) -> CellCodes:
+    """Return cells in the narrowest numbers that hold `n_cells` of them."""
+    return cell_of_bin.astype(np.uint8) if n_cells <= 256 else cell_of_bin.astype(np.uint16)
 
 
 def _get_quantiles(masses: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
