@@ -22,6 +22,7 @@ from lumberjack.additive_terms import (
     Terms,
     add_up_groups,
     get_design,
+    get_n_groups,
     get_row_factors,
     group_bins,
     join_groups,
@@ -324,7 +325,7 @@ class AdditiveForestClassifier(PrivateClassifier):
                 counted.sum(axis=1)[is_numeric], sigma, noise[1]
             )
             _tell(watch, "values", places[is_numeric], sigma, count_values)
-        n_groups = _get_n_groups(n_rows, n_classes, groups["histograms"].sigma)
+        n_groups = get_n_groups(n_rows, n_classes, groups["histograms"].sigma)
         group_of_bin = group_bins(places, bins, n_groups, sigma)
         first_group, in_all = join_groups(group_of_bin, bins)
 
@@ -390,12 +391,6 @@ class AdditiveForestClassifier(PrivateClassifier):
         start = get_start_scores(cells, *model)
         factors = get_row_factors(cells, terms)
         return predict_probabilities(cells, factors, start, terms.cells.first, self.model_)
-
-
-def _get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a number of groups such that an average group of a class is not below its noise."""
-    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
-    return int(2 ** min(max(power, 3), 8))
 
 
 def _tell(

@@ -66,6 +66,12 @@ class Evidence(NamedTuple):
     importances: NDArray[np.float64]
 
 
+def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
+    """Return a number of groups of bins such that an average one of a class is not below its noise."""
+    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
+    return int(2 ** min(max(power, 3), 8))
+
+
 def group_bins(
     noisy: NDArray[np.float64], bins: Bins, n_groups: int, sigma: float
 ) -> NDArray[np.int64]:
