@@ -18,7 +18,15 @@ from lumberjack import (
 from lumberjack.accounting import gaussian
 from lumberjack.additive_cells import find_cells, make_bins, sum_bins
 from lumberjack.additive_regressor import _get_way
-from lumberjack.additive_terms import get_design, get_row_factors, make_terms, weigh_evidence
+from lumberjack.additive_terms import (
+    add_up_groups,
+    get_design,
+    get_row_factors,
+    group_bins,
+    join_groups,
+    make_terms,
+    weigh_evidence,
+)
 from lumberjack.descent import LONGEST_WAY, DescentRows, sum_gradient, to_gradient
 from lumberjack.noise import FRACTION_BITS
 from lumberjack.target_scale import release_scale
@@ -84,7 +92,7 @@ def coded(n_rows=61, odd=(2.0, -1.0)):
 def test_a_record_changes_one_bin_per_feature_by_at_most_one(share, odd):
     values, shares = coded(odd=odd)
     shares[-1] = share
-    bins = make_bins(SCHEMA, 16)
+    bins = make_bins(SCHEMA)
     change = UNIT * (sum_bins(values, shares, bins) - sum_bins(values[:-1], shares[:-1], bins))
     for f, is_seen in enumerate([True, odd[1] >= 0]):
         own = change[bins.block(f)]
@@ -97,9 +105,12 @@ def test_a_record_changes_one_bin_per_feature_by_at_most_one(share, odd):
 def design():
     values, shares = coded(500)
     rng = np.random.default_rng(0)
-    bins = make_bins(SCHEMA, 64)
-    noisy = UNIT * sum_bins(values, shares, bins) + rng.normal(size=(bins.size, 2))
-    evidence = weigh_evidence(noisy, bins, np.array([0.5, 0.5]), 1.0)
+    bins = make_bins(SCHEMA)
+    groups = group_bins(np.zeros(bins.size), bins, 64, 1.0)
+    first_group, places = join_groups(groups, bins)
+    sums = UNIT * add_up_groups(sum_bins(values, shares, bins), places)
+    noisy = np.split(sums + rng.normal(size=sums.shape), first_group)
+    evidence = weigh_evidence(noisy, groups, bins, np.array([0.5, 0.5]), 1.0)
     return make_terms(bins, evidence, get_design(100.0), rng)
 
 
