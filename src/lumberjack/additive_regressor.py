@@ -128,6 +128,7 @@ class AdditiveForestRegressor(PrivateRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateRegressor._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 1, 12, closed="both")],
         "n_steps": [Interval(Integral, 2, None, closed="left")],
     }
@@ -227,7 +228,7 @@ class AdditiveForestRegressor(PrivateRegressor):
             predicted += shape[own]
         levels, is_categorical = _levels_of(cells, self.cells_)
         for tree in self.estimators_:
-            predicted += tree.value[tree.apply(levels, is_categorical), 0]
+            predicted += tree.value[tree.apply(levels, is_categorical)][:, 0]
         return predicted.clip(*self.schema_.target_bounds)[:, np.newaxis]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from lumberjack.noise import Noise, add_noise_to_counts
 from lumberjack.schema import FeatureSchema
 
 N_BINS = 256
@@ -244,8 +245,10 @@ def release_cells(
     schema: FeatureSchema,
     sigma: float,
     generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
 ) -> list[NDArray[np.float64]]:
-    """Release the histograms of all features by the Gaussian mechanism (Lemma 14).
+    """Release the histograms of all features by the (discrete) Gaussian mechanism (Lemma 14).
 
     Parameters
     ----------
@@ -259,6 +262,7 @@ def release_cells(
         Standard deviation of the noise of each cell, in records.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
 
     Returns
     -------
@@ -266,7 +270,7 @@ def release_cells(
         Noisy counts, one table per feature.
     """
     return [
-        table + generator.normal(scale=sigma, size=table.shape)
+        add_noise_to_counts(table.astype(np.int64), sigma, generator, noise=noise)
         for table in count_cells(values, labels, schema)
     ]
 

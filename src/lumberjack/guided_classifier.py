@@ -28,6 +28,7 @@ from lumberjack.forest import GrownTree, PrivateForestClassifier, Released
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_cells
 from lumberjack.leaves import class_shares, release_counts
+from lumberjack.noise import Noise
 from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, calibrate_together
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
@@ -66,7 +67,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     accounting : {"tight", "safe"}, default="tight"
         "tight" follows the strongest adaptive adversary against yes/no answers, which takes seconds
         and saves about a tenth of the noise; "safe" is the closed form for adaptive queries.
-    schema, bounds, categories, classes, missing, unknown_labels, random_state, noise_seed, n_jobs
+    schema, bounds, categories, classes, missing, unknown_labels, noise, random_state, noise_seed, n_jobs
         As for :class:`LumberjackClassifier`.
 
     Attributes
@@ -118,6 +119,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         classes: ArrayLike | None = None,
         missing: Literal["raise", "fill"] = "raise",
         unknown_labels: Literal["raise", "drop"] = "raise",
+        noise: Literal["continuous", "discrete"] = "continuous",
         random_state: Any = None,
         noise_seed: Any = None,
         n_jobs: int | None = None,
@@ -134,6 +136,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         self.classes = classes
         self.missing = missing
         self.unknown_labels = unknown_labels
+        self.noise: Noise = noise
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -204,10 +207,16 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         shares = np.array([budget[name] for name in names])
         own, *rest = (shares / shares.sum()).tolist()
         others = [
-            Group(name, counts[name], share, is_first=name == "guide")
+            Group(
+                name,
+                counts[name],
+                share,
+                is_first=name == "guide",
+                step=self._sum_step if name == "stack" else self._count_step,
+            )
             for name, share in zip(names[1:], rest, strict=True)
         ]
-        return Structure("structure", counts["structure"], own), others
+        return Structure("structure", counts["structure"], own, step=self._count_step), others
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         structure, others = self._get_groups(schema)
@@ -217,7 +226,12 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> list[NDArray[np.float64]] | None:
         return release_cells(
-            rows.values, rows.labels, rows.schema, noise.scales["guide"], generator
+            rows.values,
+            rows.labels,
+            rows.schema,
+            noise.scales["guide"],
+            generator,
+            noise=self.noise,
         )
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
@@ -239,7 +253,13 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
         return release_stack(
-            rows.values, rows.labels, shares, guide, noise.scales["stack"], generator
+            rows.values,
+            rows.labels,
+            shares,
+            guide,
+            noise.scales["stack"],
+            generator,
+            noise=self.noise,
         )
 
     def _get_fitted(self, released: Released) -> dict[str, Any]:
@@ -263,7 +283,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        return release_counts(counts, scale, generator)
+        return release_counts(counts, scale, generator, noise=self.noise)
 
     def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         return class_shares(released)

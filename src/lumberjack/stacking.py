@@ -31,9 +31,13 @@ from scipy.linalg import helmert
 
 from lumberjack.compiled import compiled
 from lumberjack.guide import Guide
+from lumberjack.noise import Noise, add_noise_to_sums, from_fixed_point, to_fixed_point
 
 _BOUND = 2.0
 """Largest Frobenius norm of a record's matrix; typical ones on census tables lie between 1 and 3."""
+
+_MOST_ROWS = 2**24
+"""Of which the sums fit into the integers that they are added up in."""
 
 _GOLDEN_RATIO = (1.0 + math.sqrt(5.0)) / 2.0
 
@@ -138,8 +142,11 @@ def sum_derivatives(
     guide: Guide,
     weights: NDArray[np.float64],
     bound: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return gradient and Hessian of the log likelihood and its negative. NOT private.
+
+    Each record's terms are truncated to fixed-point numbers (:func:`lumberjack.noise.to_fixed_point`),
+    so that the sums are exact and do not depend on the order of the rows.
 
     Parameters
     ----------
@@ -154,16 +161,17 @@ def sum_derivatives(
 
     Returns
     -------
-    gradient : ndarray of float64, shape (n_weights,)
-    hessian : ndarray of float64, shape (n_weights, n_weights)
+    gradient : ndarray of int64, shape (n_weights,)
+    hessian : ndarray of int64, shape (n_weights, n_weights)
     """
     n_rows, n_classes = shares.shape
     n_weights = weights.shape[0]
     phi = np.empty((n_classes, n_weights))
     q = np.empty(n_classes)
     mean = np.empty(n_weights)
-    gradient = np.zeros(n_weights)
-    hessian = np.zeros((n_weights, n_weights))
+    own = np.empty(n_weights)
+    gradient = np.zeros(n_weights, dtype=np.int64)
+    hessian = np.zeros((n_weights, n_weights), dtype=np.int64)
     for i in range(n_rows):
         _describe(phi, scaled[i], shares[i], contrasts, guide, bound)
         _predict_row(phi, weights, q)
@@ -172,12 +180,15 @@ def sum_derivatives(
             for a in range(n_weights):
                 mean[a] += q[k] * phi[k, a]
         for a in range(n_weights):
-            gradient[a] += phi[labels[i], a] - mean[a]
-        for k in range(n_classes):
-            for a in range(n_weights):
+            gradient[a] += to_fixed_point(phi[labels[i], a] - mean[a])
+        for a in range(n_weights):
+            own[a:] = 0.0
+            for k in range(n_classes):
                 left = q[k] * (phi[k, a] - mean[a])
                 for b in range(a, n_weights):
-                    hessian[a, b] += left * (phi[k, b] - mean[b])
+                    own[b] += left * (phi[k, b] - mean[b])
+            for b in range(a, n_weights):
+                hessian[a, b] += to_fixed_point(own[b])
     for a in range(n_weights):
         for b in range(a):
             hessian[a, b] = hessian[b, a]
@@ -226,25 +237,30 @@ def to_unit_vector(
 
 
 def add_noise(
-    gradient: NDArray[np.float64],
-    hessian: NDArray[np.float64],
+    gradient: NDArray[np.int64],
+    hessian: NDArray[np.int64],
     sigma: float,
     bound: float,
     generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Release gradient and Hessian by the Gaussian mechanism, as one vector of unit sensitivity.
+    """Release gradient and Hessian by the (discrete) Gaussian mechanism, as one vector.
+
+    Its sensitivity is 1 in units of :func:`get_scales`, also after each record's terms are truncated.
 
     Parameters
     ----------
-    gradient : ndarray of float64, shape (n_weights,)
-    hessian : ndarray of float64, shape (n_weights, n_weights)
-        Symmetric.
+    gradient : ndarray of int64, shape (n_weights,)
+    hessian : ndarray of int64, shape (n_weights, n_weights)
+        Symmetric; both in fixed point.
     sigma : float
         Standard deviation of the noise per unit of sensitivity.
     bound : float
         Largest Frobenius norm of a record's matrix.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
 
     Returns
     -------
@@ -252,13 +268,14 @@ def add_noise(
     hessian : ndarray of float64, shape (n_weights, n_weights)
         Symmetric; what is off the diagonal has noise smaller by sqrt(2).
     """
-    size = len(gradient)
     scale_gradient, scale_hessian = (sigma * scale for scale in get_scales(bound))
-    noise = generator.normal(scale=scale_hessian, size=(size, size))
-    above = np.triu(noise, 1) / math.sqrt(2.0)
+    scales = np.full(hessian.shape, scale_hessian / math.sqrt(2.0))
+    np.fill_diagonal(scales, scale_hessian)
+    # What is below the diagonal is dropped.
+    upper = np.triu(add_noise_to_sums(hessian, scales, generator, noise=noise))
     return (
-        gradient + generator.normal(scale=scale_gradient, size=size),
-        hessian + np.diag(np.diag(noise)) + above + above.T,
+        add_noise_to_sums(gradient, scale_gradient, generator, noise=noise),
+        upper + np.triu(upper, 1).T,
     )
 
 
@@ -289,11 +306,19 @@ def sum_at_start(
     guide: Guide,
 ) -> StackSums:
     """Return what rows add up to. NOT private; arguments as for :func:`release_stack`."""
+    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    return StackSums(from_fixed_point(gradient), from_fixed_point(hessian))
+
+
+def _sum_at_start(
+    scaled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     n_classes = shares.shape[1]
     weights = _start(n_classes, len(guide.n_bins))
-    return StackSums(
-        *sum_derivatives(scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND)
-    )
+    return sum_derivatives(scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND)
 
 
 def release_stack(
@@ -303,8 +328,10 @@ def release_stack(
     guide: Guide,
     sigma: float,
     generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
 ) -> StackSums:
-    """Release the sums that the stacking model is fitted on, by the Gaussian mechanism (Lemma 14).
+    """Release the sums that the stacking model is fitted on, by the (discrete) Gaussian mechanism.
 
     Parameters
     ----------
@@ -320,9 +347,19 @@ def release_stack(
         Standard deviation of the noise per unit of sensitivity.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
+
+    Raises
+    ------
+    ValueError
+        For more rows than the sums have room for, or more noise.
     """
-    sums = sum_at_start(scaled, labels, shares, guide)
-    return StackSums(*add_noise(sums.gradient, sums.hessian, sigma, _BOUND, generator))
+    if len(labels) > _MOST_ROWS:
+        raise ValueError(
+            f"stacking adds up at most 2^24 rows in exact arithmetic, got {len(labels)}. Take a sample."
+        )
+    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    return StackSums(*add_noise(gradient, hessian, sigma, _BOUND, generator, noise=noise))
 
 
 def fit_weights(released: StackSums, n_classes: int, sigma: float) -> NDArray[np.float64]:
