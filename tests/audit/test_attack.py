@@ -98,7 +98,7 @@ def test_the_command_says_of_each_layer_what_it_could_see(tmp_path, capsys):
 
 OWN = [
     "method=majority", "method.is_private=true", "method.name=own", "method.label=Own",
-    "allow_targets=[leaky_method]", "eps=1", "--layer", "predictions", "--runs", "1200",
+    "allow_targets=[leaky_method]", "eps=1", "--layer", "predictions", "--runs", "600",
 ]  # fmt: skip
 
 

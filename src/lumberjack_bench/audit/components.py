@@ -41,7 +41,7 @@ def audit_components(subject: Subject, *, n_runs: int = 200) -> list[Finding]:
         watch_one(subject, table, n_runs, look_at_groups, stream=50 + i)
         for i, table in enumerate(crowds(subject))
     ]
-    findings = []
+    findings: list[Finding] = []
     for name in seen[0][0]:
         looks = [fit[name] for fits in seen for fit in fits]
         if name not in declared:
@@ -65,7 +65,12 @@ def audit_components(subject: Subject, *, n_runs: int = 200) -> list[Finding]:
                 details=f"{group.count} declared",
             )
         )
-        findings.extend(_weigh_noise(name, looks) if is_gaussian else _weigh_answers(name, looks))
+        if is_gaussian:
+            findings.extend(_weigh_noise(name, looks))
+            continue
+        largest_ratio = math.exp(2 / group.sigma) if group.is_vote else 1.0
+        by_table = [[fit[name].score for fit in fits] for fits in seen]
+        findings.append(_weigh_answers(name, by_table, largest_ratio))
     return findings
 
 
@@ -98,18 +103,25 @@ def _weigh_noise(name: str, looks: list[GroupLook]) -> Iterator[Finding]:
     )
 
 
-def _weigh_answers(name: str, looks: list[GroupLook]) -> Iterator[Finding]:
+def _weigh_answers(name: str, by_table: list[list[float]], largest_ratio: float) -> Finding:
     """Refuse answers that do not have the law that their likelihood ratio is computed from.
 
     Without the record the mean of the likelihood ratio is 1, whatever the law, if it is the right one.
     """
-    ratios = np.exp([look.score for look in looks])
-    error = max(float(ratios.std()) / math.sqrt(len(ratios)), 1e-9)
-    yield Finding(
+    found = []
+    for scores in by_table:
+        ratios = np.exp(scores)
+        n_runs = len(ratios)
+        # Answers too rare to be seen in so few runs may make up for a few in n_runs.
+        error = math.hypot(float(ratios.std()) / math.sqrt(n_runs), 2.5 * largest_ratio / n_runs)
+        mean = float(ratios.mean())
+        found.append((abs(mean - 1) / error, mean, error))
+    z, mean, error = max(found)
+    return Finding(
         LAYER,
-        f"{name}: law of the answers, mean likelihood ratio {ratios.mean():.4f} where 1 is due",
-        len(ratios),
-        abs(float(ratios.mean()) - 1) / error,
+        f"{name}: law of the answers, mean likelihood ratio {mean:.4f} where 1 is due",
+        sum(map(len, by_table)),
+        z,
         LARGEST_Z,
         "z =",
         within=f"{LARGEST_Z * error:.1%} of the ratio",
