@@ -1,4 +1,4 @@
-"""One HTML page that stands on its own: figures, tables, comparisons, cards, versions, commands.
+"""One HTML page that stands on its own: a picture to pick in, figures, tables, cards, commands.
 
 It shows what the results table holds, and the files of other figures that lie beside it. What is
 said is gathered here, how it is laid out stands in ``report.html``.
@@ -20,6 +20,7 @@ from lumberjack_bench.datasets.named import title_of
 from lumberjack_bench.figures import FIGURES, style
 from lumberjack_bench.figures.comparison import compare
 from lumberjack_bench.figures.curves import Panel, finished_rows, load_panels
+from lumberjack_bench.figures.explorer import Explorer
 from lumberjack_bench.figures.means import means_table
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
 from lumberjack_bench.figures.recipes import run_commands
@@ -77,6 +78,12 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         n_failed=table[~is_finished]["run_hash"].nunique(),
         metric=panels[0].metric,
         panels=panels,
+        explorer=Explorer(
+            table,
+            list(dict.fromkeys(panel.dataset for panel in panels)),
+            sorted({curve.method for panel in panels for curve in panel.curves}),
+            panels[0].metric.name,
+        ).html,
         left_out=list(dict.fromkeys(line for panel in panels for line in panel.left_out)),
         curves=_curves(panels),
         numbers=[(panel, *_numbers(panel)) for panel in panels],
