@@ -126,10 +126,10 @@ ARROWS = {
     "ablation": "",
     "cards": "methods",
     "audit": "methods",
-    "config": "datasets metrics runs.identity",
+    "config": "datasets metrics runs.identity spelling",
     "spelling": "",
     "overrides": "config spelling",
-    "arguments": "config overrides",
+    "arguments": "config overrides spelling",
     "runs.identity": "",
     "runs.holdout": "",
     "runs.isolation": "",
@@ -141,14 +141,15 @@ ARROWS = {
     "runs.execute": "config datasets methods metrics runs.holdout runs.identity runs.isolation runs.provenance "
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
-    "runs.progress": "config runs.execute runs.identity runs.plan runs.store",
+    "runs.progress": "config metrics runs.execute runs.identity runs.plan runs.store",
+    "runs.status": "config results runs.identity runs.plan runs.store",
     "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
     "figures": "configured datasets files methods metrics results spelling",
     "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
-    "command": "arguments cards config methods overrides tracking runs.compose runs.isolation runs.launch "
-    "runs.plan runs.progress runs.store runs.sweep",
+    "command": "arguments cards config methods overrides spelling tracking runs.compose runs.isolation runs.launch "
+    "runs.plan runs.status runs.store runs.sweep",
 }
 
 
