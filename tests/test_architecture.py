@@ -175,6 +175,16 @@ def test_every_part_of_the_harness_has_its_arrows() -> None:
     assert parts - {"runs.__init__"} <= {*ARROWS}
 
 
+def test_the_guide_for_contributors_has_the_same_arrows() -> None:
+    table = "\n".join(
+        f"| {part} | {', '.join(allowed.split()) or 'nothing of ours'} |"
+        for part, allowed in ARROWS.items()
+    )
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    is_there = f"| part | may import |\n|---|---|\n{table}\n\n" in guide
+    assert is_there, f"its table must be\n{table}"
+
+
 def test_the_harness_meets_methods_only_through_their_contract() -> None:
     # The ablation is a method itself.
     shows_algorithms = {BENCH / "figures", BENCH / "audit", BENCH / "ablation.py"}
