@@ -20,6 +20,7 @@ RUNS = (
     result_rows("lumberjack", [0.84, 0.85, 0.86], eps=2.0),
     result_rows("lumberjack", [0.4, 0.5, 0.6], eps=1.0, metric="log_loss"),
     result_rows("lumberjack", [0.7, 0.71], eps=1.0, dataset="acs_income"),
+    result_rows("lumberjack", [2.7, 2.71], dataset="acs_income_dollars", metric="log_loss"),
     result_rows("snr", [0.78, 0.80, 0.79], label=HOSTILE, card_status="doubted"),
     result_rows("extra_trees", [0.85, 0.86, 0.87], eps=math.inf),
 )
@@ -27,7 +28,7 @@ RUNS = (
 
 def test_it_holds_means_with_intervals_of_every_metric_and_data_set(table_of):
     data = Explorer(table_of(*RUNS)).data
-    assert list(data["datasets"]) == ["adult", "acs_income"]
+    assert list(data["datasets"]) == ["adult", "acs_income", "acs_income_dollars"]
     assert [(name, metric["sign"]) for name, metric in data["metrics"].items()] == [
         ("accuracy", 1),
         ("log_loss", -1),
@@ -41,7 +42,7 @@ def test_it_holds_means_with_intervals_of_every_metric_and_data_set(table_of):
     (point,) = curves["adult", "log_loss", "lumberjack"]
     assert point == pytest.approx([1, 0.5, 0.251586, 0.748414, 3], abs=1e-5)
     assert curves["adult", "accuracy", "extra_trees"][0][0] is None
-    assert len(curves) == 5
+    assert len(curves) == 6
 
 
 def test_methods_have_the_looks_of_the_figures_and_variants_their_own(table_of):
@@ -154,6 +155,10 @@ def test_picking_a_data_set_or_a_metric_changes_the_picture(page):
     page.pick("dataset", "acs_income")
     assert page.picture != before
     assert page.texts("td:first-child") == ["Lumberjack"]
+
+    # Another kind of table, which has no accuracy.
+    page.pick("dataset", "acs_income_dollars")
+    assert page.texts("svg .axis") == ["Log loss (less is better)"]
 
 
 def test_methods_are_taken_off_and_put_back(page):

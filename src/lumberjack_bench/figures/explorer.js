@@ -32,12 +32,19 @@
     const wanted = new URLSearchParams(location.hash.slice(1));
     if (wanted.get("dataset") in data.datasets) choice.dataset = wanted.get("dataset");
     if (wanted.get("metric") in data.metrics) choice.metric = wanted.get("metric");
+    if (!wanted.has("metric")) pickMeasured();
     if (wanted.has("methods")) {
       choice.methods = new Set(wanted.get("methods").split(",").filter((name) => name in data.methods));
     }
     find("[name=dataset]").value = choice.dataset;
     find("[name=metric]").value = choice.metric;
     for (const box of root.querySelectorAll("[type=checkbox]")) box.checked = choice.methods.has(box.value);
+  }
+
+  // Classes and numbers are measured differently: go to a metric that the data set has.
+  function pickMeasured() {
+    const measured = new Set(data.curves.filter((curve) => curve.dataset === choice.dataset).map((curve) => curve.metric));
+    if (!measured.has(choice.metric)) choice.metric = Object.keys(data.metrics).find((name) => measured.has(name));
   }
 
   function writeAddress() {
@@ -63,7 +70,10 @@
     for (const name of ["dataset", "metric"]) {
       const select = find(`[name=${name}]`);
       for (const [value, { title }] of Object.entries(data[`${name}s`])) select.append(new Option(title, value));
-      select.addEventListener("change", () => pick(() => { choice[name] = select.value; }));
+      select.addEventListener("change", () => pick(() => {
+        choice[name] = select.value;
+        if (name === "dataset") pickMeasured();
+      }));
     }
     for (const [name, method] of Object.entries(data.methods)) {
       const box = html("input", { type: "checkbox", value: name });

@@ -46,16 +46,19 @@ def make(request: Request) -> list[Path]:
         When the table is missing or holds no finished run.
     """
     table, panels = load_panels(request, FIGURES[request.name].command)
+    explorer = Explorer(table, request.datasets, request.methods, request.metric)
     table, _ = current_rows(table)
     table = table[
         table["dataset"].isin({panel.dataset for panel in panels})
         & table["method"].isin(set(request.methods or table["method"]))
     ]
-    page = report_html(table, panels, request.out)
+    page = report_html(table, panels, explorer, request.out)
     return [request.write(".html", page)]
 
 
-def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> str:
+def report_html(
+    table: pd.DataFrame, panels: Sequence[Panel], explorer: Explorer, folder: Path
+) -> str:
     """Compose the page; no dates and no folders, so that equal results make equal pages.
 
     Parameters
@@ -64,6 +67,8 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         The rows that the report is about.
     panels : sequence of Panel
         The same rows as curves.
+    explorer : Explorer
+        Has other metrics and data sets too, if there are any.
     folder : Path
         Where files of other figures are looked for.
     """
@@ -78,12 +83,7 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         n_failed=table[~is_finished]["run_hash"].nunique(),
         metric=panels[0].metric,
         panels=panels,
-        explorer=Explorer(
-            table,
-            list(dict.fromkeys(panel.dataset for panel in panels)),
-            sorted({curve.method for panel in panels for curve in panel.curves}),
-            panels[0].metric.name,
-        ).html,
+        explorer=explorer.html,
         left_out=list(dict.fromkeys(line for panel in panels for line in panel.left_out)),
         curves=_curves(panels),
         numbers=[(panel, *_numbers(panel)) for panel in panels],

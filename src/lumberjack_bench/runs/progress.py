@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from lumberjack_bench.config import Settings
-from lumberjack_bench.metrics import metric_of
+from lumberjack_bench.metrics import MAIN_METRICS, main_metric, metric_of
 from lumberjack_bench.runs.execute import Outcome, run_title
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Durations, Plan, format_seconds
@@ -94,11 +94,14 @@ class Reporter:
         if outcome.status in ("ok", "done before") and result is not None:
             self._durations.add(run, result["seconds"])
             measured = [r["metrics"] for r in result["repetitions"]]
-            values = [found[self._metric] for found in measured if self._metric in found]
+            # A numeric target has no accuracy, which is what one is told unless one asks otherwise.
+            is_asked = self._metric in measured[0] or self._metric != MAIN_METRICS[0]
+            metric = self._metric if is_asked else main_metric(measured[0])
+            values = [found[metric] for found in measured if metric in found]
             mean = f"{fmean(values):.4f}" if values else "not measured"
             title = run_title(run, result["data_source"])
             by = " by another command" if outcome.status == "done before" else ""
-            line = f"{title}: {metric_of(self._metric).title} {mean} in {format_seconds(result['seconds'])}{by}"
+            line = f"{title}: {metric_of(metric).title} {mean} in {format_seconds(result['seconds'])}{by}"
         left = self._durations.seconds_left(self._left.values(), self._n_workers, is_rough=True)
         rest = f"; about {format_seconds(left)} left" if left else ""
         n_all = len(self._plan.runs)

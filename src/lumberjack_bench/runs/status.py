@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lumberjack_bench.config import Settings
-from lumberjack_bench.results import accuracy_table
+from lumberjack_bench.results import accuracy_table, shown_metric
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Durations, Plan, format_seconds
 from lumberjack_bench.runs.store import ResultStore
@@ -139,7 +139,7 @@ def watch(
         results = [r for run in plan.runs if (r := store.finished(run.hash)) is not None]
         text = status.text(is_long=is_long)
         if results:
-            text = f"{accuracy_table(results, settings.metric)}\n\n{text}"
+            text = f"{accuracy_table(results, shown_metric(results, settings.metric))}\n\n{text}"
         if text != shown:
             is_screen = sys.stdout.isatty()
             print(f"{_CLEAR_SCREEN if is_screen else ''}{text}\n", flush=True)
