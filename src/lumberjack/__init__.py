@@ -7,6 +7,7 @@ from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, Priva
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
 if TYPE_CHECKING:
+    from lumberjack.additive_classifier import AdditiveForestClassifier
     from lumberjack.additive_regressor import AdditiveForestRegressor
     from lumberjack.classifier import LumberjackClassifier
     from lumberjack.estimator import DataOutsideSchemaWarning
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lumberjack.regressor import LumberjackRegressor
 
 __all__ = [
+    "AdditiveForestClassifier",
     "AdditiveForestRegressor",
     "CategoricalFeature",
     "DataOutsideSchemaWarning",
@@ -34,6 +36,7 @@ __all__ = [
 # The estimators bring numba and scikit-learn, seconds that whoever needs only a schema should not
 # wait for.
 _LATE = {
+    "AdditiveForestClassifier": "lumberjack.additive_classifier",
     "AdditiveForestRegressor": "lumberjack.additive_regressor",
     "GuidedLumberjackClassifier": "lumberjack.guided_classifier",
     "LumberjackClassifier": "lumberjack.classifier",

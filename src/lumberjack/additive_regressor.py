@@ -128,6 +128,7 @@ class AdditiveForestRegressor(PrivateRegressor):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateRegressor._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 1, 12, closed="both")],
         "n_steps": [Interval(Integral, 2, None, closed="left")],
     }

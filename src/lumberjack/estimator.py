@@ -52,9 +52,8 @@ class CodedRows(NamedTuple):
 class PrivateEstimator(BaseEstimator):
     """What the private estimators have in common; not to be used by itself.
 
-    A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
-    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``missing``, ``random_state``,
-    ``noise_seed`` and ``n_jobs`` among them.
+    A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``schema``, ``bounds``,
+    ``categories``, ``missing``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
     """
 
     display_name: ClassVar[str]
@@ -64,8 +63,6 @@ class PrivateEstimator(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 1, None, closed="left")],
         "schema": [FeatureSchema, None],
         "categories": [Mapping, None],
         "missing": [StrOptions({"raise", "fill"})],

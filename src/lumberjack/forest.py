@@ -6,25 +6,23 @@ Which budget buys which noise, and what a leaf says, is decided by the estimator
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
 from lumberjack.estimator import CodedRows, PrivateEstimator, make_generator
 from lumberjack.growth import CountedTree, Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE, Guide
-from lumberjack.public_facts import GivenFacts, resolve_schema
-from lumberjack.reading import read_entry, shown
+from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.releases import ForestNoise
-from lumberjack.schema import UNSEEN, FeatureSchema, SchemaError
+from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.tree import ReleasedTree
 
@@ -38,7 +36,16 @@ class GrownTree(NamedTuple):
 
 
 class PrivateForest(PrivateEstimator):
-    """What the private forests have in common; not to be used by itself."""
+    """What the private forests have in common; not to be used by itself.
+
+    Among a subclass's parameters are also ``n_estimators`` and ``max_depth``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_depth": [Interval(Integral, 1, None, closed="left")],
+    }
 
     drop_first_category: bool = True
     """Whether the first category of each feature is no candidate for a uniform split, as in the
@@ -156,15 +163,12 @@ class PrivateForest(PrivateEstimator):
         return GrownTree(tree, released, grown.leaf_of_row)
 
 
-class PrivateForestClassifier(ClassifierMixin, PrivateForest):
-    """What the private forests that classify have in common; not to be used by itself.
-
-    Among a subclass's parameters are also ``classes`` and ``unknown_labels``.
-    """
+class PrivateForestClassifier(PrivateClassifier, PrivateForest):
+    """What the private forests that classify have in common; not to be used by itself."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateForest._parameter_constraints,
-        "unknown_labels": [StrOptions({"raise", "drop"})],
+        **PrivateClassifier._parameter_constraints,
     }
 
     @abstractmethod
@@ -177,58 +181,6 @@ class PrivateForestClassifier(ClassifierMixin, PrivateForest):
         """Turn what is released of the leaves into class scores."""
         return released
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities, all of them functions of what was released.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
-            the logistic model (stacking).
-        """
-        return self._predict_scores(X)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class with the largest score; ties go to the first class.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Class labels.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
-        return labels
-
-    def _resolve_schema(
-        self, X: Any, y: NDArray[Any]
-    ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
-        given = GivenFacts(self.schema, self.bounds, self.categories, classes=self.classes)
-        return resolve_schema(given, X, y)
-
-    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[np.int64]:
-        try:
-            labels = schema.encode_labels(y, unknown=self.unknown_labels)
-        except SchemaError as error:
-            raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
-        _warn_of_other_types(y, labels, schema)
-        return labels
-
     def _answer_leaves(
         self,
         grown: CountedTree,
@@ -240,12 +192,6 @@ class PrivateForestClassifier(ClassifierMixin, PrivateForest):
         released = self._release_leaves(counts, noise.scales["leaves"], generator)
         return released, self._score_leaves(released)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise of a sensible budget hides the small tables of generic checks.
-        tags.classifier_tags.poor_score = True
-        return tags
-
 
 def _at_nodes(
     answers: NDArray[np.float64], leaves: NDArray[np.int64], n_nodes: int
@@ -254,29 +200,3 @@ def _at_nodes(
     rows = np.zeros((n_nodes, answers.shape[1]))
     rows[leaves] = answers
     return rows
-
-
-def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: FeatureSchema) -> None:
-    """Warn where labels are read like the classes and yet are not equal to what predict returns."""
-    for label, code in zip(y[:1000].tolist(), labels[:1000].tolist(), strict=True):
-        own = schema.classes[code]
-        if code != UNSEEN and isinstance(label, str) != isinstance(own, str):
-            warnings.warn(
-                f"label {shown(label)} is read as class {shown(own)}, which is what predict returns: metrics "
-                "that compare them, or rely on the order of the classes, will be wrong. Give classes in "
-                "the labels' own type.",
-                UserWarning,
-                stacklevel=5,
-            )
-            return
-
-
-def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
-    """Say what to do where a meta-estimator has turned labels into codes."""
-    codes = range(schema.n_classes)
-    if not all(read_entry(label) in codes for label in y[:1000].tolist()):
-        return ""
-    return (
-        f" Codes in place of labels come from meta-estimators (voting, stacking, one against the rest, "
-        f"cross_val_predict of probabilities): encode the labels yourself and give classes={list(codes)}."
-    )
