@@ -141,7 +141,7 @@ def test_picking_a_data_set_or_a_metric_changes_the_picture(page):
         "Lumberjack, ε = 2: 0.8500 [0.8234, 0.8732]",
         f"{HOSTILE} †, ε = 1: 0.7900 [0.7641, 0.8138]",
     ]
-    assert {"0.75", "0.80"} < set(page.texts("svg text"))
+    assert {"0.775", "0.800"} < set(page.texts("svg text"))
     before = page.picture
 
     page.pick("metric", "log_loss")

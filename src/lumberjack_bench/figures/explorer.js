@@ -166,10 +166,10 @@
       text([0, 0], metric.title + (metric.sign < 0 ? " (less is better)" : ""),
         { transform: `translate(14 ${(TOP + BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle", class: "axis" }),
     ];
-    const places = Math.max(...ticks(low, high).map((value) => (String(value).split(".")[1] || "").length));
+    const decimals = Math.max(...ticks(low, high).map((value) => (String(value).split(".")[1] || "").length));
     for (const value of ticks(low, high)) {
       parts.push(line([[LEFT, y(value)], [RIGHT, y(value)]], { colour: PALE, width: 1 }));
-      parts.push(text([LEFT - 6, y(value) + 4], value.toFixed(places), { "text-anchor": "end" }));
+      parts.push(text([LEFT - 6, y(value) + 4], value.toFixed(decimals), { "text-anchor": "end" }));
     }
     for (const eps of budgets) {
       parts.push(line([[x(eps), BOTTOM], [x(eps), BOTTOM + 5]], { colour: GREY, width: 1 }));
