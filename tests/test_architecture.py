@@ -124,6 +124,7 @@ ARROWS = {
     "methods": "",
     "metrics": "",
     "ablation": "",
+    "additive_ablation": "",
     "cards": "methods",
     "audit": "methods",
     "config": "datasets metrics runs.identity spelling",
@@ -168,6 +169,10 @@ def test_a_part_of_the_harness_imports_only_what_it_may(part: str) -> None:
                 raise AssertionError(f"{path}: {name}")
 
 
+ABLATIONS = {BENCH / "ablation.py", BENCH / "additive_ablation.py"}
+"""Methods themselves, imported by the run that builds them."""
+
+
 def test_every_part_of_the_harness_has_its_arrows() -> None:
     parts = {
         part_of(path) for path in files(BENCH) if path.stem != "__init__" or path.parent != BENCH
@@ -186,8 +191,7 @@ def test_the_guide_for_contributors_has_the_same_arrows() -> None:
 
 
 def test_the_harness_meets_methods_only_through_their_contract() -> None:
-    # The ablation is a method itself.
-    shows_algorithms = {BENCH / "figures", BENCH / "audit", BENCH / "ablation.py"}
+    shows_algorithms = {BENCH / "figures", BENCH / "audit", *ABLATIONS}
     for path in files(BENCH):
         known = {"lumberjack.schema", "lumberjack.reading", "lumberjack.accounting"}
         for name in imports(path):
@@ -253,8 +257,7 @@ def test_no_private_name_of_hydra_or_mlflow_is_used() -> None:
 def test_looking_at_results_and_planning_wait_for_no_heavy_import() -> None:
     # The commands that only look (--status, a finished sweep) import these before they answer.
     heavy = {"pandas", "sklearn", "numba", "matplotlib", "mlflow", "diffprivlib", "folktables"}
-    # The ablation is a method, imported by the run that builds it.
-    eager = {*BENCH.glob("*.py"), *(BENCH / "runs").glob("*.py")} - {BENCH / "ablation.py"}
+    eager = {*BENCH.glob("*.py"), *(BENCH / "runs").glob("*.py")} - ABLATIONS
     for path in eager:
         tops = {name.partition(".")[0] for name in imports(path, at_top=True)}
         assert not tops & heavy, f"{path}: {sorted(tops & heavy)}"

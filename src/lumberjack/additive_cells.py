@@ -7,6 +7,7 @@ what was released, and each row is looked at by itself.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -143,18 +144,23 @@ def _find_cells(
 ) -> None:
     n_rows, n_features = values.shape
     n_trees, n_nodes = tree_feature.shape
+    depth = round(math.log2(n_nodes + 1))
     levels = np.empty(n_features, dtype=np.uint8)
+    nodes = np.empty(n_trees, dtype=np.int64)
     for i in range(n_rows):
         for f in range(n_features):
             place = bins.first[f] + _bin_of(values[i, f], f, bins)
             found[i, f] = cell_of_bin[place]
             levels[f] = level_of_bin[place]
-        for t in range(n_trees):
-            node = 0
-            while node < n_nodes:
+        # All trees level by level, as one tree's nodes wait for each other.
+        nodes[:] = 0
+        for _ in range(depth):
+            for t in range(n_trees):
+                node = nodes[t]
                 is_above = levels[tree_feature[t, node]] > tree_level[t, node]
-                node = 2 * node + (2 if is_above else 1)
-            found[i, n_features + t] = node - n_nodes
+                nodes[t] = 2 * node + 1 + is_above
+        for t in range(n_trees):
+            found[i, n_features + t] = nodes[t] - n_nodes
 
 
 def find_cells(values: NDArray[np.float64], cells: Cells) -> CellCodes:

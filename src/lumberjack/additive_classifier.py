@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
-from lumberjack.additive_cells import count_bins, find_cells, make_bins
+from lumberjack.additive_cells import Bins, count_bins, find_cells, make_bins
 from lumberjack.additive_start import get_start_scores, sum_derivatives, take_step
 from lumberjack.additive_terms import (
-    Design,
+    Evidence,
+    Terms,
     get_design,
     get_row_factors,
     make_terms,
@@ -245,8 +246,17 @@ class AdditiveForestClassifier(PrivateClassifier):
             releases.append(Release(group, mechanism, _THEOREM, text))
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
 
-    def _get_design(self, ratio: float) -> Design:
-        return get_design(ratio)
+    # The rules that an ablation replaces.
+
+    def _get_terms(
+        self, bins: Bins, evidence: Evidence, ratio: float, generator: np.random.Generator
+    ) -> Terms:
+        return make_terms(bins, evidence, get_design(ratio), generator)
+
+    def _get_start_weights(
+        self, weights: NDArray[np.float64], released: NDArray[np.float64], sigma: float
+    ) -> NDArray[np.float64]:
+        return take_step(weights, released, sigma)
 
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
         return get_way(mu, n_rows, n_classes)
@@ -293,8 +303,8 @@ class AdditiveForestClassifier(PrivateClassifier):
         _tell(watch, "histograms", histograms, sigma, count)
         evidence = weigh_evidence(histograms, bins, class_shares, sigma)
         mu = groups["descent"].mu
-        design = self._get_design(n_rows / n_classes * mu / sensitivity(n_classes))
-        terms = make_terms(bins, evidence, design, make_generator(split_seed))
+        ratio = n_rows / n_classes * mu / sensitivity(n_classes)
+        terms = self._get_terms(bins, evidence, ratio, make_generator(split_seed))
         cells = find_cells(values, terms.cells)
 
         sigma = groups["start"].sigma
@@ -306,7 +316,7 @@ class AdditiveForestClassifier(PrivateClassifier):
 
         released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[2])
         _tell(watch, "start", released, sigma, differentiate)
-        weights = take_step(first, released, sigma)
+        weights = self._get_start_weights(first, released, sigma)
 
         def get_rows(cells: Any, labels: NDArray[np.int64]) -> DescentRows:
             model = (terms.cells.first, terms.evidence, weights, log_shares)

@@ -228,7 +228,7 @@ class AdditiveForestRegressor(PrivateRegressor):
             predicted += shape[own]
         levels, is_categorical = _levels_of(cells, self.cells_)
         for tree in self.estimators_:
-            predicted += tree.value[tree.apply(levels, is_categorical), 0]
+            predicted += tree.value[tree.apply(levels, is_categorical)][:, 0]
         return predicted.clip(*self.schema_.target_bounds)[:, np.newaxis]
 
 
