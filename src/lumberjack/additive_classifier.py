@@ -44,6 +44,7 @@ from lumberjack.estimator import CodedRows, make_generator
 from lumberjack.noise import FRACTION_BITS, add_noise_to_counts, add_noise_to_sums
 from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.schema import FeatureSchema, NumericFeature
+from lumberjack.transcript import GaussianRelease, Transcript
 
 _THEOREM = (
     "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
@@ -275,6 +276,21 @@ class AdditiveForestClassifier(PrivateClassifier):
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
         return get_way(mu, n_rows, n_classes)
 
+    def _fit_transcript(self, X: Any, y: ArrayLike) -> Transcript:
+        """Fit, and return all that was released with its noise, for an audit.
+
+        See :mod:`lumberjack.transcript`. The list also holds what only the data holder may know.
+        """
+        self._check_parameters()
+        coded = self._read_training_rows(X, y)
+        transcript: list[GaussianRelease] = []
+
+        def keep(*release: Any) -> None:
+            transcript.append(GaussianRelease(*release))
+
+        self._keep(coded, *self._learn(coded, keep))
+        return transcript
+
     def _learn(
         self, coded: CodedRows, watch: Callable[..., None] | None = None
     ) -> tuple[Ledger, dict[str, Any]]:
@@ -359,9 +375,18 @@ class AdditiveForestClassifier(PrivateClassifier):
             start = get_start_scores(cells, *model)
             return DescentRows(cells, get_row_factors(cells, terms), start, labels)
 
+        kept: list[tuple[Any, Any, DescentRows]] = []
+
+        def get_kept_rows(values: Any, labels: Any) -> DescentRows:
+            for one, own, rows in kept:
+                if one is values and own is labels:
+                    return rows
+            kept.append((values, labels, get_rows(find_cells(values, terms.cells), labels)))
+            return kept[-1][-1]
+
         def see_gradient(noisy: NDArray[np.float64], model: Model) -> None:
             def sum_up(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
-                rows = get_rows(find_cells(values, terms.cells), labels)
+                rows = get_kept_rows(values, labels)
                 sums = sum_gradient(rows, terms.cells.first, *model)
                 return _UNIT * to_gradient(sums, terms)
 

@@ -94,12 +94,14 @@ def get_log_ratios(transcript: Transcript, values: Values, labels: Labels) -> di
         presence makes what was released more likely.
     """
     ratios: dict[str, float] = {}
+    # Cut once: what a release makes of the same rows it may keep.
+    record, others = (values[-1:], labels[-1:]), (values[:-1], labels[:-1])
     for release in transcript:
         if isinstance(release, DiscreteRelease):
             ratio = release.get_log_ratio(values, labels)
         else:
-            own = release.add_up(values[-1:], labels[-1:])
-            noise = release.noisy - release.add_up(values[:-1], labels[:-1])
+            own = release.add_up(*record)
+            noise = release.noisy - release.add_up(*others)
             ratio = float(own @ noise - own @ own / 2)
         ratios[release.name] = ratios.get(release.name, 0.0) + ratio
     return ratios

@@ -21,7 +21,9 @@ from lumberjack.transcript import DiscreteRelease, Transcript, get_log_ratios
 from lumberjack_bench.audit.findings import Subject
 from lumberjack_bench.audit.neighbours import QUERIES
 
-_ROWS_WITHOUT_THRESHOLD = 100
+_ROWS_WITHOUT_THRESHOLD = 3000
+"""So many that a model is sure of their class, and a record of another as far from it as can be."""
+
 _DROPPED_LABEL = -7
 
 
@@ -57,7 +59,10 @@ class CrowdTable:
 def crowds(subject: Subject) -> list[CrowdTable]:
     """Return the tables on which a whole fit is attacked; the better one is found by trial."""
     structure = _get_structure(subject)
-    n_rows = _ROWS_WITHOUT_THRESHOLD if structure is None else max(round(1 + structure.margin), 3)
+    if structure is None:
+        n_rows = _ROWS_WITHOUT_THRESHOLD
+        return [CrowdTable(f"{n_rows} equal rows, none of the record's class", n_rows, 0.0)]
+    n_rows = max(round(1 + structure.margin), 3)
     return [
         CrowdTable(f"{n_rows} equal rows, a third of the record's class", n_rows, 1 / 3),
         CrowdTable(f"{n_rows} equal rows, half of the record's class", n_rows, 1 / 2),
