@@ -106,7 +106,7 @@ def design():
     values, shares = coded(500)
     rng = np.random.default_rng(0)
     bins = make_bins(SCHEMA)
-    groups = group_bins(np.zeros(bins.size), bins, 64, 1.0)
+    groups = group_bins(np.zeros(bins.size), bins, 64, 500.0, 1.0)
     first_group, places = join_groups(groups, bins)
     sums = UNIT * add_up_groups(sum_bins(values, shares, bins), places)
     noisy = np.split(sums + rng.normal(size=sums.shape), first_group)

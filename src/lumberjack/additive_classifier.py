@@ -342,7 +342,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             )
             _tell(watch, "values", places[is_numeric], sigma, count_values)
         n_groups = get_n_groups(n_rows, n_classes, groups["histograms"].sigma)
-        group_of_bin = group_bins(places, bins, n_groups, sigma)
+        group_of_bin = group_bins(places, bins, n_groups, n_rows, sigma)
         first_group, in_all = join_groups(group_of_bin, bins)
 
         def count(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:

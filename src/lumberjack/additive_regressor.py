@@ -178,7 +178,7 @@ class AdditiveForestRegressor(PrivateRegressor):
         sigma = groups["histograms"].sigma
         bins = make_bins(schema)
         n_groups = get_n_groups(scale.n_rows, 2, sigma)
-        group_of_bin = group_bins(np.zeros(bins.size), bins, n_groups, sigma)
+        group_of_bin = group_bins(np.zeros(bins.size), bins, n_groups, scale.n_rows, sigma)
         first_group, in_all = join_groups(group_of_bin, bins)
         sums = sum_bins(values, (target.clip(-1.0, 1.0) + 1.0) / 2.0, bins)
         histograms = np.split(

@@ -73,7 +73,7 @@ def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
 
 
 def group_bins(
-    noisy: NDArray[np.float64], bins: Bins, n_groups: int, sigma: float
+    noisy: NDArray[np.float64], bins: Bins, n_groups: int, n_rows: float, sigma: float
 ) -> NDArray[np.int64]:
     """Put neighbouring bins of numeric features together, so that each group holds some of the rows.
 
@@ -84,6 +84,8 @@ def group_bins(
     bins : Bins
     n_groups : int
         Most groups of a numeric feature.
+    n_rows : float
+        Released number of rows; those that noise hides may lie anywhere.
     sigma : float
         Standard deviation of the counts' noise.
 
@@ -100,7 +102,7 @@ def group_bins(
         if not bins.is_category[f]:
             threshold = math.sqrt(2 * math.log(n_bins))
             counts = haar_denoise(noisy[block][:, np.newaxis], sigma, threshold)[:, 0]
-            density = _DENSITY_SHARE * counts / max(float(counts.sum()), 1e-9)
+            density = _DENSITY_SHARE * counts / max(float(counts.sum()), n_rows)
             density += (1 - density.sum()) / n_bins
             places = np.cumsum(density) - density / 2
             groups[block] = np.unique(_cut(places, n_groups), return_inverse=True)[1]
