@@ -126,7 +126,8 @@ ARROWS = {
     "ablation": "",
     "cards": "methods",
     "audit": "methods",
-    "config": "datasets metrics runs.identity",
+    "own_methods": "methods",
+    "config": "datasets metrics own_methods runs.identity",
     "spelling": "",
     "overrides": "config spelling",
     "arguments": "config overrides",
@@ -136,16 +137,16 @@ ARROWS = {
     "runs.provenance": "files",
     "runs.records": "metrics runs.identity",
     "runs.store": "files runs.records",
-    "runs.compose": "config overrides",
+    "runs.compose": "config overrides own_methods",
     "runs.plan": "config methods overrides runs.compose runs.identity runs.store",
-    "runs.execute": "config datasets methods metrics runs.holdout runs.identity runs.isolation runs.provenance "
+    "runs.execute": "config datasets methods metrics own_methods runs.holdout runs.identity runs.isolation runs.provenance "
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
     "runs.progress": "config runs.execute runs.identity runs.plan runs.store",
     "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
     "figures": "configured datasets files methods metrics results spelling",
-    "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
+    "runs.sweep": "config own_methods results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
     "command": "arguments cards config methods overrides tracking runs.compose runs.isolation runs.launch "
     "runs.plan runs.progress runs.store runs.sweep",
