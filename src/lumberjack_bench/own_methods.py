@@ -54,8 +54,7 @@ def source_version(target: str) -> str:
         Empty for a method of the project, whose commit is recorded, and where there is no source.
     """
     module = target.rpartition(".")[0]
-    first = _source_file(module)
-    if _is_ours(module) or first is None:
+    if _is_ours(module) or (first := _source_file(module)) is None:
         return ""
     is_package = first.name == "__init__.py"
     home = first.parents[module.count(".") + is_package]
