@@ -255,6 +255,7 @@ def test_every_imported_package_is_declared() -> None:
     names = {"hydra": "hydra-core", "sklearn": "scikit-learn", "yaml": "pyyaml"}
     # Dask is one project in two packages of one version.
     names |= {
+        "markdown_it": "markdown-it-py",
         "dp_accounting": "dp-accounting",
         "dask": "distributed",
         "interpret": "interpret-core",

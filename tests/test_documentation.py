@@ -73,5 +73,5 @@ def test_words_of_a_test_take_the_place_of_those_of_the_page() -> None:
 def test_commands_are_told_from_what_is_said_beside_them() -> None:
     (page,) = [page for page in PAGES if page.name == "README.md"]
     commands = [" ".join(c) for block in blocks_of(page) for c in commands_of(block)]
-    assert "python run.py" in commands
+    assert "python run.py --cards" in commands
     assert all(c.startswith(("python ", "pip ")) for c in commands), os.linesep.join(commands)
