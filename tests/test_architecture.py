@@ -142,7 +142,7 @@ ARROWS = {
     "runs.execute": "config datasets methods metrics own_methods runs.holdout runs.identity runs.isolation runs.provenance "
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
-    "runs.progress": "config runs.execute runs.identity runs.plan runs.store",
+    "runs.progress": "config metrics runs.execute runs.identity runs.plan runs.store",
     "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
     "figures": "configured datasets files methods metrics results spelling",

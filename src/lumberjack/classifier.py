@@ -20,14 +20,18 @@ from lumberjack.accounting import (
     Ledger,
     PrivacyCard,
     Structure,
-    calibrate_joint,
     calibrate_separately,
     get_n_queries_per_record,
 )
-from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.forest import PrivateForestClassifier
 from lumberjack.leaves import class_shares, release_counts, release_labels
-from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
+from lumberjack.releases import (
+    SAFE_THEOREM,
+    TIGHT_THEOREM,
+    ForestNoise,
+    calibrate_together,
+    list_releases,
+)
 from lumberjack.schema import FeatureSchema
 
 
@@ -193,20 +197,16 @@ class LumberjackClassifier(PrivateForestClassifier):
         mechanism: Literal["gaussian", "exponential"] = "exponential" if is_vote else "gaussian"
         leaves = Group("leaves", n_trees, 1.0 - share, mechanism=mechanism)
         total = Guarantee(self.epsilon, self.delta)
-        guarantees = None
-        theorem = SAFE_THEOREM
-        if self.accounting == "tight":
-            noise = calibrate_tight(self.epsilon, self.delta, structure, [leaves])
-            theorem = TIGHT_THEOREM
-        elif self.accounting == "safe" and not is_vote:
-            noise = calibrate_joint(self.epsilon, self.delta, structure, [leaves])
-        else:
-            is_paper = self.accounting == "paper"
-            own = Guarantee(share * self.epsilon, share * self.delta)
-            rest = Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
-            guarantees = (own, rest)
-            noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
-            theorem = "Theorem 6" if is_paper else SAFE_THEOREM
+        if self.accounting == "tight" or (self.accounting == "safe" and not is_vote):
+            return calibrate_together(
+                self.epsilon, self.delta, self.accounting, structure, [leaves]
+            )
+        is_paper = self.accounting == "paper"
+        own = Guarantee(share * self.epsilon, share * self.delta)
+        rest = Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
+        guarantees = (own, rest)
+        noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
+        theorem = "Theorem 6" if is_paper else SAFE_THEOREM
         ledger = list_releases(noise, theorem, self.accounting, total, guarantees)
         return ledger, ForestNoise.of(noise)
 

@@ -21,15 +21,14 @@ from lumberjack.accounting import (
     Ledger,
     PrivacyCard,
     Structure,
-    calibrate_joint,
     get_n_queries_per_record,
 )
-from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts
-from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
+from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, calibrate_together
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import predict_stacked, release_stack
@@ -206,11 +205,8 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         return Structure("structure", counts["structure"], own), others
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
-        calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
-        noise = calibrate(self.epsilon, self.delta, *self._get_groups(schema))
-        total = Guarantee(self.epsilon, self.delta)
-        ledger = list_releases(noise, self._theorem(), self.accounting, total)
-        return ledger, ForestNoise.of(noise)
+        structure, others = self._get_groups(schema)
+        return calibrate_together(self.epsilon, self.delta, self.accounting, structure, others)
 
     def _release_guide(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
@@ -258,8 +254,8 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         return self.guide_.to_guide_scale(values), np.zeros(values.shape[1], dtype=np.bool_)
 
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = super()._get_probabilities(values)
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = super()._get_scores(values)
         scaled = self.guide_.to_guide_scale(values)
         return predict_stacked(scaled, shares, self.guide_, self.stack_weights_)
 

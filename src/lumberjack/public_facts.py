@@ -1,4 +1,4 @@
-"""Public facts from what a caller gives: a schema, or bounds, categories and classes.
+"""Public facts from what a caller gives: a schema, or bounds, categories and classes or a target's bounds.
 
 What is missing is read off the rows, with a warning: no guarantee covers that.
 """
@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from lumberjack.reading import MISSING_READING, Column, read_entry, read_table, shown
+from lumberjack.reading import (
+    MISSING_READING,
+    Column,
+    read_column,
+    read_entry,
+    read_table,
+    shown,
+)
 from lumberjack.schema import CategoricalFeature, Feature, FeatureSchema, NumericFeature
 
 
@@ -29,11 +36,12 @@ class GivenFacts(NamedTuple):
     schema: FeatureSchema | None
     bounds: Any
     categories: Mapping[Any, Any] | None
-    classes: Any
+    classes: Any = None
+    target_bounds: Any = None
 
 
 def resolve_schema(
-    given: GivenFacts, X: Any, y: NDArray[Any]
+    given: GivenFacts, X: Any, y: NDArray[Any], *, is_regression: bool = False
 ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
     """Return the public facts, reading off the rows only what is missing.
 
@@ -42,6 +50,9 @@ def resolve_schema(
     given : GivenFacts
     X : frame or array-like of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
+        Class labels, or numbers for a regression.
+    is_regression : bool, default=False
+        Whether the schema is to have a numeric target.
 
     Returns
     -------
@@ -64,9 +75,18 @@ def resolve_schema(
     else:
         names = table.names or tuple(f"x{j}" for j in range(len(table.columns)))
         features = _features_from(table.columns, names, given.bounds, given.categories, leaks)
-        schema = FeatureSchema(tuple(features), _classes_from(given.classes, y, leaks), "<label>")
+        target: dict[str, Any] = (
+            {"target_bounds": _target_bounds_from(given.target_bounds, y, leaks)}
+            if is_regression
+            else {"classes": _classes_from(given.classes, y, leaks)}
+        )
+        schema = FeatureSchema(tuple(features), label="<label>", **target)
+    if is_regression != (schema.target_bounds is not None):
+        own = "target_bounds" if schema.target_bounds else "classes"
+        wanted = "target_bounds, for a regressor" if is_regression else "classes, for a classifier"
+        raise ValueError(f"the schema has {own}, but needs {wanted}.")
     schema = replace(schema, classes=_sorted(schema.classes))
-    if schema.n_classes < 2:
+    if schema.n_classes < 2 and not is_regression:
         raise ValueError(
             f"a classifier needs at least two classes, got one class: {list(schema.classes)}."
         )
@@ -100,6 +120,17 @@ def _classes_from(classes: Any, labels: NDArray[Any], leaks: list[str]) -> tuple
     check_classification_targets(labels)
     leaks.append("classes")
     return tuple(np.unique(labels).tolist())
+
+
+def _target_bounds_from(given: Any, y: NDArray[Any], leaks: list[str]) -> tuple[float, float]:
+    if given is not None:
+        return _pair("target_bounds", given)
+    values = read_column(y).numbers()
+    values = values[np.isfinite(values)]
+    leaks.append("target_bounds")
+    lower, upper = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    # A constant target has to have a range too.
+    return (float(lower), float(upper)) if lower < upper else (float(lower), float(lower) + 1.0)
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
@@ -168,12 +199,13 @@ def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _pair(what: str, given: Any) -> tuple[float, float]:
+    hint = " For a pair per feature give a mapping of name or position to (lower, upper)."
+    hint = "" if what == "target_bounds" else hint
     try:
         lower, upper = (float(bound) for bound in given)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{what} must be two numbers (lower, upper), got {shown(given)}. For a pair per feature give a "
-            "mapping of name or position to (lower, upper)."
+            f"{what} must be two numbers (lower, upper), got {shown(given)}.{hint}"
         ) from None
     return lower, upper
 

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from lumberjack.accounting import Guarantee, JointNoise, Ledger, Release
+from lumberjack.accounting import (
+    Group,
+    Guarantee,
+    JointNoise,
+    Ledger,
+    Release,
+    Structure,
+    calibrate_joint,
+)
+from lumberjack.accounting.tight import calibrate_tight
 
 SAFE_THEOREM = "adaptive Gaussian composition and a union bound over empty queries"
 TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, rounded up"
@@ -19,6 +28,10 @@ _DESCRIPTIONS = {
     "leaves": (
         "{} mechanism on class counts",
         "one record changes one class count of one leaf per tree by 1",
+    ),
+    "sums": (
+        "{} mechanism on sums of the scaled target t and of 1 - t",
+        "one record changes the two sums of one leaf per tree by at most 1 in L2 norm",
     ),
     "guide": (
         "{} mechanism on one class-by-value histogram per feature",
@@ -45,6 +58,22 @@ class ForestNoise:
         """Return what growing and releasing needs of calibrated groups."""
         scales = {group.name: group.scale for group in noise.others if group.scale is not None}
         return cls(noise.structure.sigma, noise.structure.margin, scales)
+
+
+def calibrate_together(
+    epsilon: float,
+    delta: float,
+    accounting: Literal["safe", "tight"],
+    structure: Structure,
+    others: Sequence[Group],
+) -> tuple[Ledger, ForestNoise]:
+    """Return ledger and noise of groups that are accounted for as one release."""
+    is_tight = accounting == "tight"
+    calibrate = calibrate_tight if is_tight else calibrate_joint
+    noise = calibrate(epsilon, delta, structure, others)
+    theorem = TIGHT_THEOREM if is_tight else SAFE_THEOREM
+    ledger = list_releases(noise, theorem, accounting, Guarantee(epsilon, delta))
+    return ledger, ForestNoise.of(noise)
 
 
 def list_releases(

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from lumberjack import FeatureSchema, Guarantee, GuidedLumberjackClassifier, Ledger
 from lumberjack.accounting import calibrate_separately
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide
 from lumberjack.releases import SAFE_THEOREM, ForestNoise, list_releases
@@ -141,8 +142,8 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
         return self._soften(super()._left_out_shares(rows, grown))
 
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = PrivateForestClassifier._get_probabilities(self, values)
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = PrivateForestClassifier._get_scores(self, values)
         if not self.is_stacked:
             return shares
         scaled = self.guide_.to_guide_scale(values)

@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.files import write_atomically
-from lumberjack_bench.metrics import METRICS, metric_of
+from lumberjack_bench.metrics import MAIN_METRICS, METRICS, main_metric, metric_of
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
@@ -293,6 +293,12 @@ def read_table(path: Path) -> pd.DataFrame:
         keep_default_na=False,
         na_values={"repetition": [""], "value": [""]},
     )
+
+
+def shown_metric(results: Sequence[dict[str, Any]], asked: str) -> str:
+    """Return the metric that a table of results shows: for numeric targets alone, theirs by default."""
+    measured = {name for result in results for name in result["repetitions"][0]["metrics"]}
+    return asked if asked in measured or asked != MAIN_METRICS[0] else main_metric(measured)
 
 
 def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") -> str:

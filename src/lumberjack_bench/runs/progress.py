@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from lumberjack_bench.config import Settings
+from lumberjack_bench.metrics import main_metric
 from lumberjack_bench.runs.execute import Outcome, run_title
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Durations, Plan, format_seconds
@@ -84,10 +85,11 @@ class Reporter:
         line = f"{run}: {outcome.status.upper()}: {outcome.reason}"
         if outcome.status in ("ok", "done before") and result is not None:
             self._durations.add(run, result["seconds"])
-            accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
+            metric = main_metric(result["repetitions"][0]["metrics"])
+            mean = fmean(r["metrics"][metric] for r in result["repetitions"])
             title = run_title(run, result["data_source"])
             by = " by another command" if outcome.status == "done before" else ""
-            line = f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}{by}"
+            line = f"{title}: {metric} {mean:.4f} in {format_seconds(result['seconds'])}{by}"
         left = self._durations.seconds_left(self._left.values(), self._n_workers, is_rough=True)
         rest = f"; about {format_seconds(left)} left" if left else ""
         n_all = len(self._plan.runs)
