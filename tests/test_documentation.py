@@ -72,6 +72,7 @@ def test_words_of_a_test_take_the_place_of_those_of_the_page() -> None:
 
 def test_commands_are_told_from_what_is_said_beside_them() -> None:
     (page,) = [page for page in PAGES if page.name == "README.md"]
-    commands = [" ".join(c) for block in blocks_of(page) for c in commands_of(block)]
+    blocks = [block for block in blocks_of(page) if block.language == "bash"]
+    commands = [" ".join(command) for block in blocks for command in commands_of(block)]
     assert "python run.py --cards" in commands
     assert all(c.startswith(("python ", "pip ")) for c in commands), os.linesep.join(commands)
