@@ -28,7 +28,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE_SECONDS = 600
+PATIENCE_SECONDS = 1500
 LANGUAGES = ("bash", "python", "yaml", "text", "math")
 SHOWN = ("yaml", "text", "math")
 """Languages that nothing runs."""
