@@ -15,12 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
-from lumberjack.additive_cells import count_bins, find_cells, make_bins
+from lumberjack.additive_cells import Bins, count_bins, find_cells, make_bins
 from lumberjack.additive_start import get_start_scores, sum_derivatives, take_step
 from lumberjack.additive_terms import (
-    Design,
+    Evidence,
+    Terms,
+    add_up_groups,
     get_design,
+    get_n_groups,
     get_row_factors,
+    group_bins,
+    join_groups,
     make_terms,
     weigh_evidence,
 )
@@ -40,10 +45,16 @@ from lumberjack.noise import FRACTION_BITS, add_noise_to_counts, add_noise_to_su
 from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.schema import FeatureSchema, NumericFeature
 
-_THEOREM = "exact law of Gaussian releases under adaptive composition (Dong, Roth and Su 2022)"
+_THEOREM = (
+    "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
+)
 
 _RELEASES = {
     "counts": ("Gaussian mechanism on class counts", "one record changes one count by 1"),
+    "values": (
+        "Gaussian mechanism on one histogram per numeric feature",
+        "one record changes one bin per numeric feature by 1",
+    ),
     "histograms": (
         "Gaussian mechanism on one class-by-value histogram per feature",
         "one record changes one cell per feature by 1",
@@ -60,6 +71,8 @@ _RELEASES = {
 """Mechanism and sensitivity of each group of queries, in their order."""
 
 _UNIT = 2.0**-FRACTION_BITS
+
+_LARGEST_SIGMA = 2.0**16
 
 
 class Curve(NamedTuple):
@@ -83,7 +96,7 @@ class Curve(NamedTuple):
 class AdditiveForestClassifier(PrivateClassifier):
     """A private additive model of single features and random trees.
 
-    Four groups of Gaussian releases make one guarantee with an exact formula. Histograms of each
+    Five groups of Gaussian releases make one guarantee with an exact formula. Histograms of each
     feature by class say which cells to look at and where the model starts; gradients of the log
     likelihood over these cells and over leaves of random trees do the rest. How fine the cells
     are, and how far the descent goes, follows from what was released, in one setting for all tables.
@@ -124,21 +137,20 @@ class AdditiveForestClassifier(PrivateClassifier):
     >>> y = (X[:, 0] > 0.5).astype(int)
     >>> model = AdditiveForestClassifier(epsilon=2, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     >>> [release.name for release in model.ledger_.releases]
-    ['counts', 'histograms', 'start', 'descent']
+    ['counts', 'values', 'histograms', 'start', 'descent']
     """
 
     display_name: ClassVar[str] = "Additive forest"
+    _is_on_grid: ClassVar[bool] = True
 
     budget: ClassVar[Mapping[str, float]] = {
         "counts": 0.02,
-        "histograms": 0.25,
+        "values": 0.05,
+        "histograms": 0.24,
         "start": 0.02,
-        "descent": 0.71,
+        "descent": 0.67,
     }
-    """Shares of the squared mu of the whole fit."""
-
-    n_steps: ClassVar[int] = 60
-    """Of the descent; their noise is that of one release of their sum."""
+    """Shares of the squared mu of the whole fit; without numeric features "values" is the descent's."""
 
     def __init__(
         self,
@@ -197,7 +209,8 @@ class AdditiveForestClassifier(PrivateClassifier):
             masses, scores = terms.masses[cells], self._get_cell_scores(f)
             variances[f] = masses @ ((scores - masses @ scores) ** 2).sum(axis=1)
         total = float(variances.sum())
-        return variances / total if total > 0 else variances
+        shares: NDArray[np.float64] = variances / total if total > 0 else variances
+        return shares
 
     def get_curve(self, feature: str | int) -> Curve:
         """Return what one feature adds to the scores, by name or position.
@@ -226,25 +239,41 @@ class AdditiveForestClassifier(PrivateClassifier):
         says = self.terms_.gain * self.model_.says[cells]
         if says.shape[1] == 1:
             says = says * np.array([-0.5, 0.5])
-        return says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        scores: NDArray[np.float64] = (
+            says + self.start_weights_[feature] * self.terms_.evidence[cells]
+        )
+        return scores
 
-    def _get_ledger(self, n_features: int) -> Ledger:
-        """Return the ledger, which holds the noise of all releases."""
+    def _get_ledger(self, schema: FeatureSchema, n_steps: int = 1) -> Ledger:
+        """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
         # What is cut up is rounded in its last digits; a trifle less covers that.
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
-        queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": self.n_steps}
+        shares, n_numeric = dict(self.budget), int((schema.n_categories == 0).sum())
+        if n_numeric == 0:
+            shares["descent"] += shares.pop("values")
+        queries = {"values": n_numeric, "histograms": schema.n_features, "descent": n_steps}
         releases = []
-        for name, (mechanism, text) in _RELEASES.items():
-            share = self.budget[name]
-            group = Group(name, queries[name], share, math.sqrt(queries[name] / share) / mu)
+        for name, share in shares.items():
+            mechanism, text = _RELEASES[name]
+            count = queries.get(name, 1)
+            group = Group(name, count, share, math.sqrt(count / share) / mu)
             releases.append(Release(group, mechanism, _THEOREM, text))
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
 
-    def _get_design(self, ratio: float) -> Design:
-        return get_design(ratio)
+    # The rules that an ablation replaces.
+
+    def _get_terms(
+        self, bins: Bins, evidence: Evidence, ratio: float, generator: np.random.Generator
+    ) -> Terms:
+        return make_terms(bins, evidence, get_design(ratio), generator)
+
+    def _get_start_weights(
+        self, weights: NDArray[np.float64], released: NDArray[np.float64], sigma: float
+    ) -> NDArray[np.float64]:
+        return take_step(weights, released, sigma)
 
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
-        return get_way(self.n_steps, mu, n_rows, n_classes)
+        return get_way(mu, n_rows, n_classes)
 
     def _learn(
         self, coded: CodedRows, watch: Callable[..., None] | None = None
@@ -256,9 +285,14 @@ class AdditiveForestClassifier(PrivateClassifier):
         """
         schema, n_classes = coded.schema, coded.schema.n_classes
         values, labels = coded.values, coded.labels
-        ledger = self._get_ledger(schema.n_features)
+        ledger = self._get_ledger(schema)
         groups = {release.name: release.group for release in ledger.releases}
-        split_seed, noise_seeds = self._spawn_seeds(4)
+        if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
+                "learnt with it; raise epsilon."
+            )
+        split_seed, noise_seeds = self._spawn_seeds(5)
         noise = [make_generator(seed) for seed in noise_seeds]
 
         def count_classes(_: Any, labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -273,32 +307,52 @@ class AdditiveForestClassifier(PrivateClassifier):
         log_shares = np.log(class_shares)
         log_shares -= log_shares.mean()
 
-        sigma = groups["histograms"].sigma
-        bins = make_bins(schema, _get_n_bins(n_rows, n_classes, sigma))
+        bins = make_bins(schema)
+        counted = count_bins(values, labels, bins, n_classes)
+        places = np.zeros(bins.size)
+        sigma = 1.0
+        if "values" in groups:
+            sigma = groups["values"].sigma
+            is_numeric = np.repeat(~bins.is_category, bins.n_bins + 1)
+
+            def count_values(
+                values: NDArray[np.float64], labels: NDArray[np.int64]
+            ) -> NDArray[np.int64]:
+                by_class = count_bins(values, labels, bins, n_classes)
+                return np.asarray(by_class.sum(axis=1)[is_numeric])
+
+            places[is_numeric] = add_noise_to_counts(
+                counted.sum(axis=1)[is_numeric], sigma, noise[1]
+            )
+            _tell(watch, "values", places[is_numeric], sigma, count_values)
+        n_groups = get_n_groups(n_rows, n_classes, groups["histograms"].sigma)
+        group_of_bin = group_bins(places, bins, n_groups, sigma)
+        first_group, in_all = join_groups(group_of_bin, bins)
 
         def count(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-            return count_bins(values, labels, bins, n_classes)
+            return add_up_groups(count_bins(values, labels, bins, n_classes), in_all)
 
-        histograms = add_noise_to_counts(count(values, labels), sigma, noise[1])
+        sigma = groups["histograms"].sigma
+        histograms = add_noise_to_counts(add_up_groups(counted, in_all), sigma, noise[2])
         _tell(watch, "histograms", histograms, sigma, count)
-        evidence = weigh_evidence(histograms, bins, class_shares, sigma)
+        evidence = weigh_evidence(
+            np.split(histograms, first_group), group_of_bin, bins, class_shares, sigma
+        )
         mu = groups["descent"].mu
-        design = self._get_design(n_rows / n_classes * mu / sensitivity(n_classes))
-        terms = make_terms(bins, evidence, design, make_generator(split_seed))
+        ratio = n_rows / n_classes * mu / sensitivity(n_classes)
+        terms = self._get_terms(bins, evidence, ratio, make_generator(split_seed))
         cells = find_cells(values, terms.cells)
 
         sigma = groups["start"].sigma
         first = np.full(schema.n_features, 1 / math.sqrt(schema.n_features))
         model = (terms.cells.first, terms.evidence, first, log_shares)
 
-        def differentiate(
-            values: NDArray[np.float64], labels: NDArray[np.int64]
-        ) -> NDArray[np.float64]:
+        def differentiate(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
             return _UNIT * sum_derivatives(find_cells(values, terms.cells), labels, *model)
 
-        released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[2])
+        released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[3])
         _tell(watch, "start", released, sigma, differentiate)
-        weights = take_step(first, released, sigma)
+        weights = self._get_start_weights(first, released, sigma)
 
         def get_rows(cells: Any, labels: NDArray[np.int64]) -> DescentRows:
             model = (terms.cells.first, terms.evidence, weights, log_shares)
@@ -306,9 +360,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             return DescentRows(cells, get_row_factors(cells, terms), start, labels)
 
         def see_gradient(noisy: NDArray[np.float64], model: Model) -> None:
-            def sum_up(
-                values: NDArray[np.float64], labels: NDArray[np.int64]
-            ) -> NDArray[np.float64]:
+            def sum_up(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
                 rows = get_rows(find_cells(values, terms.cells), labels)
                 sums = sum_gradient(rows, terms.cells.first, *model)
                 return _UNIT * to_gradient(sums, terms)
@@ -320,11 +372,11 @@ class AdditiveForestClassifier(PrivateClassifier):
             get_rows(cells, labels),
             terms,
             way,
-            noise[3],
+            noise[4],
             n_jobs=self.n_jobs,
             watch=None if watch is None else see_gradient,
         )
-        return ledger, {
+        return self._get_ledger(schema, way.n_steps), {
             "terms_": terms,
             "start_weights_": weights,
             "log_shares_": log_shares,
@@ -339,11 +391,6 @@ class AdditiveForestClassifier(PrivateClassifier):
         start = get_start_scores(cells, *model)
         factors = get_row_factors(cells, terms)
         return predict_probabilities(cells, factors, start, terms.cells.first, self.model_)
-
-
-def _get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a power of two of bins, so that an average bin of a class is not below its noise."""
-    return 2 ** min(max(math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0))), 3), 8)
 
 
 def _tell(

@@ -33,6 +33,7 @@ _GOLDEN_RATIO = (1 + math.sqrt(5)) / 2
 # The scaled term of a record is summed with rounding errors of its own.
 GRADIENT_SCALE = math.sqrt(2.0) * BOUND * (1 + 1e-9)
 HESSIAN_SCALE = 2 * _GOLDEN_RATIO**-2.5 * BOUND**2 * (1 + 1e-9)
+_OFF_DIAGONAL = math.sqrt(2.0) / HESSIAN_SCALE
 
 
 @compiled(nogil=True)
@@ -133,28 +134,35 @@ def sum_derivatives(
     n_features, n_classes = len(weights), evidence.shape[1]
     phi = np.empty((n_classes, n_features))
     q = np.empty(n_classes)
-    mean = np.empty(n_features)
+    entries = np.empty(n_features)
     sums = np.zeros(n_features + n_features * (n_features + 1) // 2, dtype=np.int64)
     for i in range(cells.shape[0]):
         _describe(phi, cells[i], first, evidence)
         _score(q, phi, weights, log_shares)
-        q[:] = np.exp(q - q.max())
-        q /= q.sum()
+        largest = q.max()
+        whole = 0.0
+        for k in range(n_classes):
+            q[k] = math.exp(q[k] - largest)
+            whole += q[k]
         for f in range(n_features):
-            mean[f] = 0.0
+            mean = 0.0
             for k in range(n_classes):
-                mean[f] += q[k] * phi[k, f]
-            sums[f] += to_fixed_point((phi[labels[i], f] - mean[f]) / GRADIENT_SCALE)
+                mean += q[k] / whole * phi[k, f]
+            sums[f] += to_fixed_point((phi[labels[i], f] - mean) / GRADIENT_SCALE)
+            # From here on phi is centred, and each row weighed by the root of its class's probability.
+            for k in range(n_classes):
+                phi[k, f] = math.sqrt(q[k] / whole) * (phi[k, f] - mean)
         place = n_features
         for f in range(n_features):
-            for g in range(f, n_features):
-                entry = -mean[f] * mean[g]
-                for k in range(n_classes):
-                    entry += q[k] * phi[k, f] * phi[k, g]
-                if g > f:
-                    entry *= math.sqrt(2.0)
-                sums[place] += to_fixed_point(entry / HESSIAN_SCALE)
-                place += 1
+            entries[f:] = 0.0
+            for k in range(n_classes):
+                own = phi[k, f]
+                for g in range(f, n_features):
+                    entries[g] += own * phi[k, g]
+            sums[place] += to_fixed_point(entries[f] / HESSIAN_SCALE)
+            for g in range(f + 1, n_features):
+                sums[place + g - f] += to_fixed_point(entries[g] * _OFF_DIAGONAL)
+            place += n_features - f
     return sums
 
 

@@ -1,4 +1,4 @@
-"""What every method must do; a file in conf/method is all it takes to be tested here.
+"""What every classifier must do; a file in conf/method is all it takes to be tested here.
 
 So is the method that scripts/new_method.py writes. With --method, those are tested that it names
 (scripts/check_method.py).
@@ -19,20 +19,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from omegaconf import OmegaConf
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from lumberjack.accounting.guarantee import NeighbouringRelation, PrivacyCard
 from lumberjack.schema import UNSEEN, CategoricalFeature, Feature, FeatureSchema, NumericFeature
 from lumberjack_bench.command import compose_one
-from lumberjack_bench.methods import build_method, reason_to_skip
+from lumberjack_bench.methods import build_method, method_class, reason_to_skip
 
 CONF = Path(__file__).parents[2] / "conf"
 MOST = {"n_estimators": 8, "max_depth": 6}
-PACKAGES = {"dp_ebm": "interpret"}  # of the extra rivals, which need not be installed
 NEW = "noisy_histogram"
-METHODS = sorted(path.stem for path in (CONF / "method").glob("*.yaml"))
+PACKAGES = {
+    "dp_ebm": "interpret",
+    "dp_ebm_regressor": "interpret",
+}  # of the extra rivals, which need not be installed
+
+
+def is_regressor_file(path: Path) -> bool:
+    target = yaml.safe_load(path.read_text(encoding="utf-8"))["target"]
+    return issubclass(method_class(target), RegressorMixin)
+
+
+FILES = sorted((CONF / "method").glob("*.yaml"))
+METHODS = [path.stem for path in FILES if not is_regressor_file(path)]
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:\\s*'hydra/launcher/.*' is validated against",

@@ -67,7 +67,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     store.note_asked({name: version for run in plan.runs for name, version in run.versions.items()})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
-        reporter = progress.Reporter(plan, pending, store, n_workers)
+        reporter = progress.Reporter(plan, pending, store, n_workers, settings.metric)
         reporter.announce(settings.sweep_dir)
         _load_data(pending)
         is_shown = not pending and view.is_in_step(_results(plan, store))
@@ -208,7 +208,7 @@ def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
     found = [name for name in known if name.startswith(run_hash)]
     if len(found) != 1:
         raise ConfigError(
-            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status and "
+            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status --all and "
             f"{settings.results_dir / 'results.csv'} list the hashes."
         )
     run = known[found[0]]
