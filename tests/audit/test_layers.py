@@ -61,7 +61,7 @@ def test_components_find(flaw, group, what):
     ("flaw", "group"),
     [("HalvedLeafNoise", "leaves"), ("HalvedGuideNoise", "guide"), ("WithoutLeafNoise", "leaves")],
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_groups_find_too_little_noise(flaw, group):
     assert any(tried.startswith(f"{group}: moved") for tried in refuted(audit_groups(flawed(flaw))))
 
@@ -78,7 +78,7 @@ def test_nothing_sound_is_refuted(target, params):
     assert not refuted(audit_groups(subject(target, **params), n_runs=80))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(("target", "params"), SOUND)
 def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
@@ -88,7 +88,7 @@ def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
     assert not refuted(audit_claim(sound, n_runs=500, confidence=0.999))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_claim_is_refuted_by_a_floor_that_the_threshold_ignores():
     found = audit_claim(flawed("FloorOfTwo", epsilon=3.0, delta=0.01), n_runs=8800, confidence=0.95)
     assert refuted(found) == ["2 equal rows, and one more"]
@@ -96,11 +96,12 @@ def test_the_claim_is_refuted_by_a_floor_that_the_threshold_ignores():
     assert not refuted(sound)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("target", "params", "n_runs", "least"),
     [
         (GUIDED, {}, 9000, 0.70),
+        (ADDITIVE, {}, 4000, 0.70),
         (LUMBERJACK, {"accounting": "tight"}, 6000, 0.63),
         (LUMBERJACK, {"accounting": "paper"}, 6000, 0.27),
     ],
