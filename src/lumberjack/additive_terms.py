@@ -305,7 +305,9 @@ def _share_norm(
     whole = sum(share * sum(weights) for share, (_, weights) in zip(relative, maps, strict=True))
     per_weight = (1 - _INTERCEPT_SHARE - leaf_share) / whole
     per_leaf = leaf_share / N_TREES
-    slots, columns, scale, centre, group_of_slot = [], [], [], [], []
+    slots, columns, group_of_slot = [], [], []
+    scale: list[NDArray[np.float64]] = []
+    centre: list[NDArray[np.float64]] = []
     squared_norm, is_seen = np.zeros(n_cells), np.ones(n_cells, dtype=np.bool_)
     evidence, all_masses = np.zeros((n_cells, n_classes)), np.zeros(n_cells)
     n_slots, expected = 0, leaf_share
