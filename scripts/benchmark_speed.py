@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,18 +104,31 @@ def against_extra_trees(repeats: int, n_jobs: int) -> list[dict[str, Any]]:
             n_jobs=n_jobs,
         ).fit(X, y)
 
+    def guided(
+        seed: int, noise: Literal["continuous", "discrete"] = "continuous", is_seeded: bool = True
+    ) -> GuidedLumberjackClassifier:
+        return GuidedLumberjackClassifier(
+            1.0,
+            n_estimators=20,
+            accounting="safe",
+            schema=schema,
+            noise=noise,
+            random_state=seed,
+            noise_seed=seed if is_seeded else None,
+            n_jobs=n_jobs,
+        ).fit(X, y)
+
     reference = "ExtraTrees (30 trees, max_features=1, min_samples_split=10, one-hot)"
     fits = {f"Lumberjack (30 trees, eps={eps:g})": lumberjack(eps) for eps in (1.0, 8.0)}
     fits["Lumberjack (20 trees, eps=1)"] = lumberjack(1.0, 20)
-    fits["Guided Lumberjack (20 trees, eps=1)"] = lambda seed: GuidedLumberjackClassifier(
-        1.0,
-        n_estimators=20,
-        accounting="safe",
-        schema=schema,
-        random_state=seed,
-        noise_seed=seed,
-        n_jobs=n_jobs,
-    ).fit(X, y)
+    fits["Guided Lumberjack (20 trees, eps=1)"] = guided
+    for noise, seeding in (
+        ("continuous", "system"),
+        ("discrete", "seeded"),
+        ("discrete", "system"),
+    ):
+        name = f"Guided Lumberjack (20 trees, eps=1, {noise} noise, {seeding})"
+        fits[name] = functools.partial(guided, noise=noise, is_seeded=seeding == "seeded")
     fits[reference] = lambda seed: ExtraTreesClassifier(
         30, max_features=1, min_samples_split=10, random_state=seed, n_jobs=n_jobs
     ).fit(hot, y)

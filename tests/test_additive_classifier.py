@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lumberjack.additive_classifier as module
+import lumberjack.additive_terms
 import lumberjack.descent
 from lumberjack import AdditiveForestClassifier, CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack.accounting import gaussian
@@ -21,6 +22,7 @@ from lumberjack.additive_terms import (
     get_design,
     get_intercept_length,
     get_row_factors,
+    group_bins,
     make_terms,
     weigh_evidence,
 )
@@ -75,7 +77,6 @@ def test_no_record_adds_more_than_the_budget_and_some_nearly_all_of_it(n_classes
     X, y = table(2000, n_classes)
     coded, releases = watched(forest(8.0, n_classes), X, y)
     mu = gaussian.get_mu(8.0, 1e-6)
-    sizes = {"counts": 1.0, "histograms": 1.0, "start": 1.0, "descent": 1.0}
     groups = AdditiveForestClassifier.budget
     # Rows, and rows of other classes, codes of unseen categories among them.
     values = np.asfortranarray(np.vstack([coded.values[:40], coded.values[:40]]))
@@ -83,7 +84,7 @@ def test_no_record_adds_more_than_the_budget_and_some_nearly_all_of_it(n_classes
     labels = np.concatenate([coded.labels[:40], (coded.labels[:40] + 1) % n_classes])
     largest = 0.0
     for i in range(len(values)):
-        spent = dict.fromkeys(sizes, 0.0)
+        spent = dict.fromkeys(groups, 0.0)
         for name, _, add_up in releases:
             own = add_up(values[i : i + 1], labels[i : i + 1])
             spent[name] += float(own @ own)
@@ -100,7 +101,7 @@ def test_sums_differ_by_the_record_wherever_it_stands_and_at_any_number_of_threa
     X, y = table(3000, n_classes)
     coded, releases = watched(forest(2.0, n_classes), X, y)
     record = (coded.values[:1], (coded.labels[:1] + 1) % n_classes)
-    for name, _, add_up in (*releases[:4], releases[-1]):
+    for name, _, add_up in (*releases[:5], releases[-1]):
         own = add_up(*record)
         whole = add_up(coded.values, coded.labels)
         for place in (0, 1500, 3000):
@@ -151,12 +152,14 @@ def test_a_record_of_a_gradient_is_no_longer_than_its_sensitivity():
 
 
 def terms_of(counts, ratio, features=None):
-    """Return terms from histograms that hold `counts` in the first bin of each feature alone."""
+    """Return terms from histograms that hold `counts` in the first group of each feature alone."""
     facts = schema() if features is None else FeatureSchema(features, (0, 1))
-    bins = make_bins(facts, 8)
-    noisy = np.zeros((bins.size, 2))
-    noisy[bins.first] = counts
-    evidence = weigh_evidence(noisy, bins, np.array([0.5, 0.5]), 1.0)
+    bins = make_bins(facts)
+    groups = group_bins(np.zeros(bins.size), bins, 8, 100.0, 1.0)
+    noisy = [np.zeros((int(groups[bins.block(f)].max()) + 1, 2)) for f in range(facts.n_features)]
+    for histogram in noisy:
+        histogram[0] = counts
+    evidence = weigh_evidence(noisy, groups, bins, np.array([0.5, 0.5]), 1.0)
     return make_terms(bins, evidence, get_design(ratio), np.random.default_rng(0))
 
 
@@ -226,9 +229,9 @@ def test_the_noise_that_is_drawn_adds_up_to_the_budget(monkeypatch):
         lumberjack.descent, "add_noise_to_sums", spy(lumberjack.descent.add_noise_to_sums)
     )
     model = forest(1.5, 3).fit(X, y)
-    counts, histograms, start, *steps = drawn
+    counts, values, histograms, start, *steps = drawn
     assert len(steps) == model.way_.n_steps
-    squares = [1 / counts**2, len(X.columns) / histograms**2, 1 / start**2]
+    squares = [1 / counts**2, 3 / values**2, len(X.columns) / histograms**2, 1 / start**2]
     mu = math.sqrt(sum(squares) + sum(2 / sigma**2 for sigma in steps))
     assert 0.999e-6 < gaussian.get_delta(1.5, mu) <= 1e-6
     assert model.ledger_.get_delta(1.5) <= 1e-6
@@ -288,11 +291,33 @@ def test_curves_and_importances_show_what_a_feature_does():
         model.get_curve("weight")
 
 
-def test_curves_of_many_classes_are_centred_also_where_evidence_is_clipped():
+def test_curves_of_many_classes_are_centred_also_where_evidence_is_clipped(monkeypatch):
+    monkeypatch.setattr(lumberjack.additive_terms, "_LARGEST_EVIDENCE", 0.2)
     X, y = table(1000, 5)
     model = forest(50.0, 5).fit(X, y)
     assert abs(model.terms_.evidence.sum(axis=1)).max() > 1e-3
     np.testing.assert_allclose(model.get_curve("x").scores.sum(axis=1), 0, atol=1e-9)
+
+
+def test_bounds_far_wider_than_the_rows_cost_little():
+    X, y = table(20_000)
+    scores = []
+    for upper in (1, 50):
+        facts = {"bounds": {"x": (0, upper), "z": (-5, 5), "fixed": (3, 3)}, "classes": [0, 1]}
+        model = AdditiveForestClassifier(
+            1.0, **facts, categories={"colour": COLOURS[:5]}, random_state=0, noise_seed=0
+        )
+        scores.append(model.fit(X, y).score(X, y))
+    assert scores[1] > scores[0] - 0.02
+
+
+def test_a_table_without_numbers_pays_nothing_for_where_they_lie():
+    X, y = table(3000)
+    facts = {"categories": {"colour": COLOURS[:5]}, "classes": [0, 1]}
+    model = AdditiveForestClassifier(4.0, **facts, random_state=0, noise_seed=0)
+    model.fit(X[["colour"]], y)
+    assert "values" not in [release.name for release in model.ledger_.releases]
+    assert 0.999e-6 < model.ledger_.get_delta(4.0) <= 1e-6
 
 
 def test_an_epsilon_too_small_for_its_noise_is_refused():

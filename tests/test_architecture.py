@@ -127,10 +127,10 @@ ARROWS = {
     "additive_ablation": "",
     "cards": "methods",
     "audit": "methods",
-    "config": "datasets metrics runs.identity",
+    "config": "datasets metrics runs.identity spelling",
     "spelling": "",
     "overrides": "config spelling",
-    "arguments": "config overrides",
+    "arguments": "config overrides spelling",
     "runs.identity": "",
     "runs.holdout": "",
     "runs.isolation": "",
@@ -143,13 +143,14 @@ ARROWS = {
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
     "runs.progress": "config metrics runs.execute runs.identity runs.plan runs.store",
+    "runs.status": "config results runs.identity runs.plan runs.store",
     "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
     "figures": "configured datasets files methods metrics results spelling",
     "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
-    "command": "arguments cards config methods overrides tracking runs.compose runs.isolation runs.launch "
-    "runs.plan runs.progress runs.store runs.sweep",
+    "command": "arguments cards config methods overrides spelling tracking runs.compose runs.isolation runs.launch "
+    "runs.plan runs.status runs.store runs.sweep",
 }
 
 
@@ -177,6 +178,16 @@ def test_every_part_of_the_harness_has_its_arrows() -> None:
         part_of(path) for path in files(BENCH) if path.stem != "__init__" or path.parent != BENCH
     }
     assert parts - {"runs.__init__"} <= {*ARROWS}
+
+
+def test_the_guide_for_contributors_has_the_same_arrows() -> None:
+    table = "\n".join(
+        f"| {part} | {', '.join(allowed.split()) or 'nothing of ours'} |"
+        for part, allowed in ARROWS.items()
+    )
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    is_there = f"| part | may import |\n|---|---|\n{table}\n\n" in guide
+    assert is_there, f"its table must be\n{table}"
 
 
 def test_the_harness_meets_methods_only_through_their_contract() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lumberjack.compiled import compiled
+from lumberjack.noise import to_fixed_point
 from lumberjack.schema import FeatureSchema
 
 CellCodes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -50,12 +51,16 @@ class Bins(NamedTuple):
         return int(self.n_bins.sum()) + len(self.n_bins)
 
 
-def make_bins(schema: FeatureSchema, n_bins: int) -> Bins:
-    """Return bins for a schema, `n_bins` of them for each numeric feature."""
+N_BINS = 1024
+"""Of a numeric feature; a power of two. Public bounds may be far wider than where the rows lie."""
+
+
+def make_bins(schema: FeatureSchema) -> Bins:
+    """Return the bins of a schema."""
     is_category = schema.n_categories > 0
     width = schema.upper - schema.lower
-    sizes = np.where(is_category, schema.n_categories, n_bins).astype(np.int64)
-    scale = n_bins / np.where(width > 0, width, np.inf)
+    sizes = np.where(is_category, schema.n_categories, N_BINS).astype(np.int64)
+    scale = N_BINS / np.where(width > 0, width, np.inf)
     return Bins(sizes, np.cumsum(sizes + 1) - sizes - 1, schema.lower, scale, is_category)
 
 
@@ -96,6 +101,38 @@ def count_bins(
             if own < n_bins:
                 counts[first + own, labels[i]] += 1
     return counts
+
+
+@compiled(nogil=True)
+def sum_bins(
+    values: NDArray[np.float64], shares: NDArray[np.float64], bins: Bins
+) -> NDArray[np.int64]:
+    """Sum the shares u of rows in [0, 1], and 1 - u, by bin: NOT private.
+
+    A row adds (1 - u, u), a vector of L2 norm at most 1, to one bin of each feature.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n_rows, n_features)
+        Encoded rows.
+    shares : ndarray of float64, shape (n_rows,)
+    bins : Bins
+
+    Returns
+    -------
+    ndarray of int64, shape (bins.size, 2)
+        Fixed-point sums, of 1 - u first. Unseen categories are counted nowhere.
+    """
+    n_features = values.shape[1]
+    sums = np.zeros((bins.n_bins.sum() + n_features, 2), dtype=np.int64)
+    for f in range(n_features):
+        first, n_bins = bins.first[f], bins.n_bins[f]
+        for i in range(values.shape[0]):
+            own = _bin_of(values[i, f], f, bins)
+            if own < n_bins:
+                sums[first + own, 0] += to_fixed_point(1.0 - shares[i])
+                sums[first + own, 1] += to_fixed_point(shares[i])
+    return sums
 
 
 class Cells(NamedTuple):

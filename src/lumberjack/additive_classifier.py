@@ -20,8 +20,12 @@ from lumberjack.additive_start import get_start_scores, sum_derivatives, take_st
 from lumberjack.additive_terms import (
     Evidence,
     Terms,
+    add_up_groups,
     get_design,
+    get_n_groups,
     get_row_factors,
+    group_bins,
+    join_groups,
     make_terms,
     weigh_evidence,
 )
@@ -40,6 +44,7 @@ from lumberjack.estimator import CodedRows, make_generator
 from lumberjack.noise import FRACTION_BITS, add_noise_to_counts, add_noise_to_sums
 from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.schema import FeatureSchema, NumericFeature
+from lumberjack.transcript import GaussianRelease, Transcript
 
 _THEOREM = (
     "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
@@ -47,6 +52,10 @@ _THEOREM = (
 
 _RELEASES = {
     "counts": ("Gaussian mechanism on class counts", "one record changes one count by 1"),
+    "values": (
+        "Gaussian mechanism on one histogram per numeric feature",
+        "one record changes one bin per numeric feature by 1",
+    ),
     "histograms": (
         "Gaussian mechanism on one class-by-value histogram per feature",
         "one record changes one cell per feature by 1",
@@ -90,7 +99,7 @@ class Curve(NamedTuple):
 class AdditiveForestClassifier(PrivateClassifier):
     """A private additive model of single features and random trees.
 
-    Four groups of Gaussian releases make one guarantee with an exact formula. Histograms of each
+    Five groups of Gaussian releases make one guarantee with an exact formula. Histograms of each
     feature by class say which cells to look at and where the model starts; gradients of the log
     likelihood over these cells and over leaves of random trees do the rest. How fine the cells
     are, and how far the descent goes, follows from what was released, in one setting for all tables.
@@ -131,18 +140,20 @@ class AdditiveForestClassifier(PrivateClassifier):
     >>> y = (X[:, 0] > 0.5).astype(int)
     >>> model = AdditiveForestClassifier(epsilon=2, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     >>> [release.name for release in model.ledger_.releases]
-    ['counts', 'histograms', 'start', 'descent']
+    ['counts', 'values', 'histograms', 'start', 'descent']
     """
 
     display_name: ClassVar[str] = "Additive forest"
+    _is_on_grid: ClassVar[bool] = True
 
     budget: ClassVar[Mapping[str, float]] = {
         "counts": 0.02,
-        "histograms": 0.25,
+        "values": 0.05,
+        "histograms": 0.24,
         "start": 0.02,
-        "descent": 0.71,
+        "descent": 0.67,
     }
-    """Shares of the squared mu of the whole fit."""
+    """Shares of the squared mu of the whole fit; without numeric features "values" is the descent's."""
 
     def __init__(
         self,
@@ -235,17 +246,22 @@ class AdditiveForestClassifier(PrivateClassifier):
             says + self.start_weights_[feature] * self.terms_.evidence[cells]
         )
         # Evidence was centred before it was clipped.
-        return scores - scores.mean(axis=1, keepdims=True)
+        scores -= scores.mean(axis=1, keepdims=True)
+        return scores
 
-    def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
+    def _get_ledger(self, schema: FeatureSchema, n_steps: int = 1) -> Ledger:
         """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
         # What is cut up is rounded in its last digits; a trifle less covers that.
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
-        queries = {"counts": 1, "histograms": n_features, "start": 1, "descent": n_steps}
+        shares, n_numeric = dict(self.budget), int((schema.n_categories == 0).sum())
+        if n_numeric == 0:
+            shares["descent"] += shares.pop("values")
+        queries = {"values": n_numeric, "histograms": schema.n_features, "descent": n_steps}
         releases = []
-        for name, share in self.budget.items():
+        for name, share in shares.items():
             mechanism, text = _RELEASES[name]
-            group = Group(name, queries[name], share, math.sqrt(queries[name] / share) / mu)
+            count = queries.get(name, 1)
+            group = Group(name, count, share, math.sqrt(count / share) / mu)
             releases.append(Release(group, mechanism, _THEOREM, text))
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
 
@@ -264,6 +280,21 @@ class AdditiveForestClassifier(PrivateClassifier):
     def _get_way(self, mu: float, n_rows: float, n_classes: int) -> Way:
         return get_way(mu, n_rows, n_classes)
 
+    def _fit_transcript(self, X: Any, y: ArrayLike) -> Transcript:
+        """Fit, and return all that was released with its noise, for an audit.
+
+        See :mod:`lumberjack.transcript`. The list also holds what only the data holder may know.
+        """
+        self._check_parameters()
+        coded = self._read_training_rows(X, y)
+        transcript: list[GaussianRelease] = []
+
+        def keep(*release: Any) -> None:
+            transcript.append(GaussianRelease(*release))
+
+        self._keep(coded, *self._learn(coded, keep))
+        return transcript
+
     def _learn(
         self, coded: CodedRows, watch: Callable[..., None] | None = None
     ) -> tuple[Ledger, dict[str, Any]]:
@@ -278,14 +309,14 @@ class AdditiveForestClassifier(PrivateClassifier):
             raise ValueError(
                 f"sums of {len(labels)} rows do not fit into 64 bits; fit fewer than 2^26 rows."
             )
-        ledger = self._get_ledger(schema.n_features)
+        ledger = self._get_ledger(schema)
         groups = {release.name: release.group for release in ledger.releases}
         if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
             raise ValueError(
                 f"epsilon={self.epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
                 "learnt with it; raise epsilon."
             )
-        split_seed, noise_seeds = self._spawn_seeds(4)
+        split_seed, noise_seeds = self._spawn_seeds(5)
         noise = [make_generator(seed) for seed in noise_seeds]
 
         def count_classes(_: Any, labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -300,15 +331,37 @@ class AdditiveForestClassifier(PrivateClassifier):
         log_shares = np.log(class_shares)
         log_shares -= log_shares.mean()
 
-        sigma = groups["histograms"].sigma
-        bins = make_bins(schema, _get_n_bins(n_rows, n_classes, sigma))
+        bins = make_bins(schema)
+        counted = count_bins(values, labels, bins, n_classes)
+        places = np.zeros(bins.size)
+        sigma = 1.0
+        if "values" in groups:
+            sigma = groups["values"].sigma
+            is_numeric = np.repeat(~bins.is_category, bins.n_bins + 1)
+
+            def count_values(
+                values: NDArray[np.float64], labels: NDArray[np.int64]
+            ) -> NDArray[np.int64]:
+                by_class = count_bins(values, labels, bins, n_classes)
+                return np.asarray(by_class.sum(axis=1)[is_numeric])
+
+            places[is_numeric] = add_noise_to_counts(
+                counted.sum(axis=1)[is_numeric], sigma, noise[1]
+            )
+            _tell(watch, "values", places[is_numeric], sigma, count_values)
+        n_groups = get_n_groups(n_rows, n_classes, groups["histograms"].sigma)
+        group_of_bin = group_bins(places, bins, n_groups, n_rows, sigma)
+        first_group, in_all = join_groups(group_of_bin, bins)
 
         def count(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-            return count_bins(values, labels, bins, n_classes)
+            return add_up_groups(count_bins(values, labels, bins, n_classes), in_all)
 
-        histograms = add_noise_to_counts(count(values, labels), sigma, noise[1])
+        sigma = groups["histograms"].sigma
+        histograms = add_noise_to_counts(add_up_groups(counted, in_all), sigma, noise[2])
         _tell(watch, "histograms", histograms, sigma, count)
-        evidence = weigh_evidence(histograms, bins, class_shares, sigma)
+        evidence = weigh_evidence(
+            np.split(histograms, first_group), group_of_bin, bins, class_shares, sigma
+        )
         mu = groups["descent"].mu
         ratio = n_rows / n_classes * mu / sensitivity(n_classes)
         terms = self._get_terms(bins, evidence, ratio, make_generator(split_seed))
@@ -321,7 +374,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         def differentiate(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
             return _UNIT * sum_derivatives(find_cells(values, terms.cells), labels, *model)
 
-        released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[2])
+        released = add_noise_to_sums(sum_derivatives(cells, labels, *model), sigma, noise[3])
         _tell(watch, "start", released, sigma, differentiate)
         weights = self._get_start_weights(first, released, sigma)
 
@@ -330,9 +383,18 @@ class AdditiveForestClassifier(PrivateClassifier):
             start = get_start_scores(cells, *model)
             return DescentRows(cells, get_row_factors(cells, terms), start, labels)
 
+        kept: list[tuple[Any, Any, DescentRows]] = []
+
+        def get_kept_rows(values: Any, labels: Any) -> DescentRows:
+            for one, own, rows in kept:
+                if one is values and own is labels:
+                    return rows
+            kept.append((values, labels, get_rows(find_cells(values, terms.cells), labels)))
+            return kept[-1][-1]
+
         def see_gradient(noisy: NDArray[np.float64], model: Model) -> None:
             def sum_up(values: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[Any]:
-                rows = get_rows(find_cells(values, terms.cells), labels)
+                rows = get_kept_rows(values, labels)
                 sums = sum_gradient(rows, terms.cells.first, *model)
                 return _UNIT * to_gradient(sums, terms)
 
@@ -343,11 +405,11 @@ class AdditiveForestClassifier(PrivateClassifier):
             get_rows(cells, labels),
             terms,
             way,
-            noise[3],
+            noise[4],
             n_jobs=self.n_jobs,
             watch=None if watch is None else see_gradient,
         )
-        return self._get_ledger(schema.n_features, way.n_steps), {
+        return self._get_ledger(schema, way.n_steps), {
             "terms_": terms,
             "start_weights_": weights,
             "log_shares_": log_shares,
@@ -362,12 +424,6 @@ class AdditiveForestClassifier(PrivateClassifier):
         start = get_start_scores(cells, *model)
         factors = get_row_factors(cells, terms)
         return predict_probabilities(cells, factors, start, terms.cells.first, self.model_)
-
-
-def _get_n_bins(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a power of two of bins, so that an average bin of a class is not below its noise."""
-    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
-    return int(2 ** min(max(power, 3), 8))
 
 
 def _tell(

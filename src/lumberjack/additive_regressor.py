@@ -1,37 +1,40 @@
 """AdditiveForestRegressor: the library's most accurate private method for numeric targets.
 
-What it releases is told in :mod:`lumberjack.target_guide` and :mod:`lumberjack.residual_descent`; here is
-which budget buys which noise, and what is kept of it all.
+The stages are those of :class:`~lumberjack.AdditiveForestClassifier`, with squared error for the log likelihood:
+the scale of the target (:mod:`lumberjack.target_scale`), histograms of a target that counts for an upper and a
+lower class in shares, and the descent. Its start is the centre of the target.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
-from lumberjack.estimator import CodedRows, make_generator
-from lumberjack.regressor import PrivateRegressor
-from lumberjack.residual_descent import (
-    Block,
-    descend,
-    draw_tree,
-    feature_blocks,
-    scale_blocks,
-    weigh_features,
+from lumberjack.additive_cells import find_cells, make_bins, sum_bins
+from lumberjack.additive_terms import (
+    add_up_groups,
+    get_design,
+    get_n_groups,
+    get_row_factors,
+    group_bins,
+    join_groups,
+    make_terms,
+    weigh_evidence,
 )
+from lumberjack.descent import LONGEST_WAY, DescentRows, Way, add_scores, descend, get_n_steps
+from lumberjack.estimator import CodedRows, make_generator
+from lumberjack.noise import add_noise_to_sums
+from lumberjack.regressor import PrivateRegressor
 from lumberjack.schema import FeatureSchema
-from lumberjack.target_guide import FeatureCells, find_cells, release_cells, release_scale
-from lumberjack.tree import ReleasedTree
+from lumberjack.target_scale import release_scale
 
-BUDGET = {"target": 0.03, "cells": 0.2, "descent": 0.77}
-"""Shares of the squared mu; they add up to 1."""
+_NOISE_OF_SPREAD = 0.3
+"""Standard deviation that the noise of all steps together may give a score, in those of the target."""
 
 _THEOREM = "exact Gaussian mechanism, composed by its mu also adaptively (Dong, Roth and Su 2022)"
 
@@ -40,7 +43,7 @@ _DESCRIPTIONS = {
         "Gaussian mechanism on the histogram of the target",
         "one record changes one cell by 1",
     ),
-    "cells": (
+    "histograms": (
         "Gaussian mechanism on sums of the scaled target u and of 1 - u by value of each feature",
         "one record changes the two sums of one cell per feature by at most 1 in L2 norm",
     ),
@@ -55,7 +58,7 @@ class AdditiveForestRegressor(PrivateRegressor):
     """Differentially private additive model of single features and random trees, for a numeric target.
 
     Noisy histograms say where targets lie and what single features tell of them. Then noisy gradient steps
-    fit what quantile cells of features and leaves of random trees add, by squared loss. One setting for
+    fit what cells of features and leaves of random trees add, by squared error. One setting for
     all tables and budgets. Neighbouring data sets differ by one record, added or removed.
 
     Parameters
@@ -68,12 +71,6 @@ class AdditiveForestRegressor(PrivateRegressor):
     target_bounds : tuple (lower, upper) or None, default=None
         Public bounds of the target, in its own unit; values outside are clipped. Read off `y`, with a
         :class:`PrivacyLeakWarning`, if None.
-    n_estimators : int, default=30
-        Number of random trees.
-    max_depth : int, default=6
-        Splits on each path of a tree.
-    n_steps : int, default=200
-        Noisy gradient steps; more cost time and no privacy.
     schema : FeatureSchema or None, default=None
         Public facts about the table, the target's bounds among them. If None, `bounds`, `categories`
         and `target_bounds` are used.
@@ -85,25 +82,23 @@ class AdditiveForestRegressor(PrivateRegressor):
         What to do with missing or infinite entries of `X`: raise, or use the schema's fill values.
         Those of `y` raise. Whether fit raises is not covered by the guarantee.
     random_state : int, SeedSequence, RandomState, Generator or None, default=None
-        Seed of the trees only. Given what was released before, they carry no private information.
+        Seed of the trees only, which are drawn from what was released and carry nothing else.
     noise_seed : int, SeedSequence or None, default=None
         Seed of the privacy noise. None draws it from the operating system's entropy; a fixed
         value is for experiments, is flagged in the ledger and is not private in deployment.
     n_jobs : int or None, default=None
-        Number of threads that predict. It never changes the result.
+        Number of threads that share the rows. It never changes the result.
 
     Attributes
     ----------
     schema_ : FeatureSchema
         The public facts in use.
-    intercept_ : float
-        What a row is predicted before anything is added, in the unit of the target.
-    shapes_ : list of ndarray, shapes (n_cells + 1,)
-        What each cell of a feature adds; the last entry is for unseen categories.
-    cells_ : list of FeatureCells
-        What was released of the features.
-    estimators_ : list of ReleasedTree
-        The random trees on quantile levels, with what their leaves add.
+    scale_ : TargetScale
+        Centre, spread and clip, from the released histogram of the target.
+    terms_ : Terms
+        Cells, evidence and shares of the norm, from the released histograms.
+    model_ : Model
+        What the descent adds, in units of the clip.
     guarantee_ : Guarantee
         What the whole fit satisfies.
     ledger_ : Ledger
@@ -126,12 +121,8 @@ class AdditiveForestRegressor(PrivateRegressor):
 
     display_name: ClassVar[str] = "Additive forest regression"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PrivateRegressor._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 1, 12, closed="both")],
-        "n_steps": [Interval(Integral, 2, None, closed="left")],
-    }
+    budget: ClassVar[Mapping[str, float]] = {"target": 0.03, "histograms": 0.2, "descent": 0.77}
+    """Shares of the squared mu of the whole fit."""
 
     def __init__(
         self,
@@ -139,9 +130,6 @@ class AdditiveForestRegressor(PrivateRegressor):
         delta: float = 1e-6,
         *,
         target_bounds: tuple[float, float] | None = None,
-        n_estimators: int = 30,
-        max_depth: int = 6,
-        n_steps: int = 200,
         schema: FeatureSchema | None = None,
         bounds: Any = None,
         categories: Mapping[Any, Any] | None = None,
@@ -153,9 +141,6 @@ class AdditiveForestRegressor(PrivateRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.target_bounds = target_bounds
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.n_steps = n_steps
         self.schema = schema
         self.bounds = bounds
         self.categories = categories
@@ -168,13 +153,13 @@ class AdditiveForestRegressor(PrivateRegressor):
         """Return what this estimator claims about privacy; it need not be fitted."""
         return self._card("gaussian", _THEOREM)
 
-    def _get_ledger(self, n_features: int) -> Ledger:
-        """Return the ledger, which holds the noise of all releases."""
+    def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
+        """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
         # What is cut up is rounded in its last digits; a trifle less covers that.
         mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
-        counts = {"target": 1, "cells": n_features, "descent": int(self.n_steps)}
+        counts = {"target": 1, "histograms": n_features, "descent": n_steps}
         releases = []
-        for name, share in BUDGET.items():
+        for name, share in self.budget.items():
             sigma = math.sqrt(counts[name]) / (mu * math.sqrt(share))
             mechanism, sensitivity = _DESCRIPTIONS[name]
             group = Group(name, counts[name], share, sigma)
@@ -182,88 +167,55 @@ class AdditiveForestRegressor(PrivateRegressor):
         return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
 
     def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
-        schema, shares = coded.schema, coded.labels
-        assert schema.target_bounds is not None
+        schema, values, shares = coded.schema, coded.values, coded.labels
         ledger = self._get_ledger(schema.n_features)
-        target_sigma, cells_sigma, sigma = (one.group.sigma for one in ledger.releases)
+        groups = {release.name: release.group for release in ledger.releases}
         split_seed, noise_seeds = self._spawn_seeds(3)
-        target_noise, cells_noise, noise = (make_generator(seed) for seed in noise_seeds)
-        scale = release_scale(shares, target_sigma, target_noise)
-        cells = release_cells(coded.values, shares, schema, scale, cells_sigma, cells_noise)
-        blocks = feature_blocks(cells)
-        feature_shares = weigh_features(cells)
-        level_masses = np.array([own.level_masses for own in cells])
-        draws = make_generator(split_seed)
-        trees = []
-        for number in range(int(self.n_estimators)):
-            tree, masses = draw_tree(int(self.max_depth), feature_shares, level_masses, draws)
-            trees.append(tree)
-            blocks.append(Block(masses, np.empty(0, dtype=np.int64), number))
-        scales = scale_blocks(blocks, len(trees), feature_shares)
-        cell_of_row = _cells_of(coded.values, schema, cells)
-        columns = _columns_of(cell_of_row, cells, blocks, trees)
-        intercept, values = descend(
-            columns, shares, blocks, scales, scale, int(self.n_steps), sigma, noise
+        noise = [make_generator(seed) for seed in noise_seeds]
+        scale = release_scale(shares, groups["target"].sigma, noise[0])
+        target = (shares - scale.centre) / scale.width
+
+        sigma = groups["histograms"].sigma
+        bins = make_bins(schema)
+        n_groups = get_n_groups(scale.n_rows, 2, sigma)
+        group_of_bin = group_bins(np.zeros(bins.size), bins, n_groups, scale.n_rows, sigma)
+        first_group, in_all = join_groups(group_of_bin, bins)
+        sums = sum_bins(values, (target.clip(-1.0, 1.0) + 1.0) / 2.0, bins)
+        histograms = np.split(
+            add_noise_to_sums(add_up_groups(sums, in_all), sigma, noise[1]), first_group
         )
-        lower, upper = schema.target_bounds
-        shapes = [np.zeros(len(own.masses) + 1) for own in cells]
-        for block, added in zip(blocks[: -len(trees)], values, strict=False):
-            # The last entry is for columns that are nobody's.
-            known = np.append(added, 0.0)[np.minimum(block.column_of_cell, len(added))]
-            shapes[block.source] += (upper - lower) * known
-        n_inner = 2 ** int(self.max_depth) - 1
-        for tree, added in zip(trees, values[-len(trees) :], strict=True):
-            tree.value[n_inner:, 0] = (upper - lower) * added
-        return ledger, {
-            "intercept_": lower + (upper - lower) * intercept,
-            "shapes_": shapes,
-            "cells_": cells,
-            "estimators_": trees,
-        }
+        # Each feature's histogram holds all rows once more, but for unseen categories.
+        parts = np.maximum(np.median([one.sum(axis=0) for one in histograms], axis=0), 1.0)
+        evidence = weigh_evidence(histograms, group_of_bin, bins, parts / parts.sum(), sigma)
+
+        mu, spread = groups["descent"].mu, scale.spread / scale.width
+        design = get_design(scale.n_rows * spread * mu)
+        terms = make_terms(bins, evidence, design, make_generator(split_seed))
+        way = _get_way(mu, scale.n_rows, spread)
+        cells = find_cells(values, terms.cells)
+        start = np.zeros((len(values), 1), dtype=np.float32)
+        rows = DescentRows(cells, get_row_factors(cells, terms), start, target)
+        model = descend(rows, terms, way, noise[2], n_jobs=self.n_jobs)
+        fitted = {"scale_": scale, "terms_": terms, "model_": model}
+        return self._get_ledger(schema.n_features, way.n_steps), fitted
 
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        cells = _cells_of(values, self.schema_, self.cells_)
-        predicted = np.full(len(values), self.intercept_)
-        for shape, own in zip(self.shapes_, cells.T, strict=True):
-            predicted += shape[own]
-        levels, is_categorical = _levels_of(cells, self.cells_)
-        for tree in self.estimators_:
-            predicted += tree.value[tree.apply(levels, is_categorical)][:, 0]
-        return predicted.clip(*self.schema_.target_bounds)[:, np.newaxis]
+        terms, scale = self.terms_, self.scale_
+        cells = find_cells(values, terms.cells)
+        scores = np.zeros((len(values), 1))
+        add_scores(scores, cells, get_row_factors(cells, terms), terms.cells.first, *self.model_)
+        lower, upper = self.schema_.target_bounds  # type: ignore[misc]
+        shares = (scale.centre + scale.width * scores).clip(0.0, 1.0)
+        predicted: NDArray[np.float64] = (lower + (upper - lower) * shares).clip(lower, upper)
+        return predicted
 
 
-def _cells_of(
-    values: NDArray[np.float64], schema: FeatureSchema, cells: list[FeatureCells]
-) -> NDArray[np.int64]:
-    return find_cells(values, schema, np.array([len(own.masses) for own in cells]))
+def _get_way(mu: float, n_rows: float, spread: float) -> Way:
+    """Return how to go, as :func:`lumberjack.descent.get_way` does for classes.
 
-
-def _levels_of(
-    cell_of_row: NDArray[np.int64], cells: list[FeatureCells]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return rows on the scale of the trees, where no feature holds codes."""
-    # The cell of unseen categories, -1, takes the last entry.
-    levels = [own.levels[column] for own, column in zip(cells, cell_of_row.T, strict=True)]
-    return np.column_stack(levels), np.zeros(len(cells), dtype=np.bool_)
-
-
-def _columns_of(
-    cell_of_row: NDArray[np.int64],
-    cells: list[FeatureCells],
-    blocks: list[Block],
-    trees: list[ReleasedTree],
-) -> NDArray[np.int32]:
-    """Return the column of each row in each block, numbered through; -1 for none."""
-    levels, is_categorical = _levels_of(cell_of_row, cells)
-    n_own = len(blocks) - len(trees)
-    columns = np.empty((len(cell_of_row), len(blocks)), dtype=np.int32)
-    first = 0
-    for number, block in enumerate(blocks):
-        if number < n_own:
-            own = block.column_of_cell[cell_of_row[:, block.source]]
-        else:
-            tree = trees[block.source]
-            own = tree.apply(levels, is_categorical) - (len(tree.feature) - len(block.masses))
-        columns[:, number] = np.where(own < len(block.masses), first + own, -1)
-        first += len(block.masses)
-    return columns
+    Squared error is up to four times as curved as the log likelihood, so the way is a quarter as long; and
+    its scores are in units of the clip, of which `spread` is the target's standard deviation.
+    """
+    n_steps = get_n_steps(n_rows)
+    length = min(LONGEST_WAY / 4 / n_rows, _NOISE_OF_SPREAD * spread * mu)
+    return Way(n_steps, math.sqrt(n_steps) / mu, length)

@@ -38,8 +38,8 @@ _LARGEST_EVIDENCE = 3.0
 _HAAR_THRESHOLD = 1.5
 """Standard deviations below which a detail of a histogram is dropped."""
 
-_LEAST_IMPORTANCE = 0.01
-"""Relative to the most important feature: none is left out for what noise says of it."""
+_DENSITY_SHARE = 0.85
+"""Of the groups of a numeric feature, that lie where released rows are; others lie evenly."""
 
 _LARGEST_GAIN = 8.0
 """Of vectors that are too short; where released histograms say that all rows are alike, 0 is their length."""
@@ -69,41 +69,123 @@ class Evidence(NamedTuple):
     importances: NDArray[np.float64]
 
 
+def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
+    """Return a number of groups of bins such that an average one of a class is not below its noise."""
+    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
+    return int(2 ** min(max(power, 3), 8))
+
+
+def group_bins(
+    noisy: NDArray[np.float64], bins: Bins, n_groups: int, n_rows: float, sigma: float
+) -> NDArray[np.int64]:
+    """Put neighbouring bins of numeric features together, so that each group holds some of the rows.
+
+    Parameters
+    ----------
+    noisy : ndarray of float64, shape (bins.size,)
+        Released counts by bin, whatever the class; those of categories are not looked at.
+    bins : Bins
+    n_groups : int
+        Most groups of a numeric feature.
+    n_rows : float
+        Released number of rows; those that noise hides may lie anywhere.
+    sigma : float
+        Standard deviation of the counts' noise.
+
+    Returns
+    -------
+    ndarray of int64, shape (bins.size,)
+        The group of each bin within its feature; every category has its own.
+    """
+    groups = np.zeros(bins.size, dtype=np.int64)
+    for f in range(len(bins.n_bins)):
+        block = bins.block(f)
+        n_bins = int(bins.n_bins[f])
+        groups[block] = np.arange(n_bins)
+        if not bins.is_category[f]:
+            threshold = math.sqrt(2 * math.log(n_bins))
+            counts = haar_denoise(noisy[block][:, np.newaxis], sigma, threshold)[:, 0]
+            density = _DENSITY_SHARE * counts / max(float(counts.sum()), n_rows)
+            density += (1 - density.sum()) / n_bins
+            places = np.cumsum(density) - density / 2
+            groups[block] = np.unique(_cut(places, n_groups), return_inverse=True)[1]
+        groups[block.stop] = groups[block].max() + 1
+    return groups
+
+
+def join_groups(groups: NDArray[np.int64], bins: Bins) -> tuple[list[int], NDArray[np.int64]]:
+    """Return where the groups of all features but the first start in one list, and each bin's place in it.
+
+    Entries of unseen categories, which hold no counts, have the last place, after all groups.
+    """
+    edges, places = [0], np.empty_like(groups)
+    for f in range(len(bins.n_bins)):
+        block = bins.block(f)
+        places[block] = edges[-1] + groups[block]
+        edges.append(edges[-1] + int(groups[block].max()) + 1)
+    places[bins.first + bins.n_bins] = edges[-1]
+    return edges[1:-1], places
+
+
+def add_up_groups(counts: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return counts by group, shape (n_groups_of_all, n_classes), from counts by bin."""
+    sums = np.zeros((int(places.max()) + 1, counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, places, counts)
+    return sums[:-1]
+
+
 def weigh_evidence(
-    noisy: NDArray[np.float64], bins: Bins, class_shares: NDArray[np.float64], sigma: float
+    noisy: list[NDArray[np.float64]],
+    groups: NDArray[np.int64],
+    bins: Bins,
+    class_shares: NDArray[np.float64],
+    sigma: float,
 ) -> Evidence:
     """Return what released histograms say, with the noise removed that can be.
 
     Parameters
     ----------
-    noisy : ndarray of float64, shape (bins.size, n_classes)
-        Released counts by bin and class.
+    noisy : list of ndarray of float64, shapes (n_groups, n_classes)
+        Released counts of each feature by group and class.
+    groups : ndarray of int64, shape (bins.size,)
+        The group of each bin.
     bins : Bins
     class_shares : ndarray of float64, shape (n_classes,)
         Released class shares of the whole table.
     sigma : float
         Standard deviation of the counts' noise.
     """
-    masses, evidence = np.zeros(bins.size), np.zeros(noisy.shape)
+    masses, evidence = np.zeros(bins.size), np.zeros((bins.size, len(class_shares)))
     order = np.zeros(bins.size, dtype=np.int64)
     importances = np.zeros(len(bins.n_bins))
-    for f in range(len(bins.n_bins)):
+    for f, counts in enumerate(noisy):
         block = bins.block(f)
-        rank = np.arange(bins.n_bins[f])
+        group = groups[block]
+        rank = np.arange(len(group))
         if bins.is_category[f]:
-            by_rank, positions = order_categories(noisy[block], class_shares, sigma)
+            by_rank, positions = order_categories(counts, class_shares, sigma)
             rank = positions[:-1].astype(np.int64)
             counts = by_rank[rank]
         else:
-            counts = haar_denoise(noisy[block], sigma, _HAAR_THRESHOLD)
+            counts = _denoise(counts, sigma)
         totals = counts.sum(axis=1, keepdims=True)
         shares = np.log((counts + sigma * class_shares) / (totals + sigma)) - np.log(class_shares)
         shares -= shares.mean(axis=1, keepdims=True)
+        shares = shares.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
         own = totals[:, 0] / max(totals.sum(), 1e-9)
-        masses[block], order[block] = own, rank
-        evidence[block] = shares.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
-        importances[f] = own @ ((evidence[block] - own @ evidence[block]) ** 2).sum(axis=1)
+        importances[f] = own @ ((shares - own @ shares) ** 2).sum(axis=1)
+        # Within a group rows may lie anywhere.
+        masses[block] = (own / np.bincount(group))[group]
+        evidence[block], order[block] = shares[group], rank
     return Evidence(masses, evidence, order, importances)
+
+
+def _denoise(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Return counts of a numeric feature with less noise; there may be any number of groups."""
+    n_groups = len(counts)
+    size = 1 << (n_groups - 1).bit_length()
+    padded = np.vstack([counts, np.repeat(counts[-1:], size - n_groups, axis=0)])
+    return haar_denoise(padded, sigma, _HAAR_THRESHOLD)[:n_groups]
 
 
 class Design(NamedTuple):
@@ -121,12 +203,16 @@ class Design(NamedTuple):
         Of each resolution, relative to each other.
     leaf_share : float
         Of the squared norm, of the leaves of all trees.
+    least_importance : float
+        What is added to a feature's importance, relative to the most important one: with little
+        noise features share the norm evenly.
     """
 
     depth: int
     resolutions: tuple[int, ...]
     weights: tuple[float, ...]
     leaf_share: float
+    least_importance: float
 
 
 def get_design(ratio: float) -> Design:
@@ -134,7 +220,8 @@ def get_design(ratio: float) -> Design:
     depth = min(max(round(math.log2(max(ratio, 1.0)) - 3), 3), 8)
     resolutions = tuple(size for size in _RESOLUTIONS if size <= max(4.0, ratio / 5))
     weights = tuple(min(1.0, ratio / (10 * size)) for size in resolutions)
-    return Design(depth, resolutions, weights, 0.55 * ratio / (ratio + 200))
+    leaf_share, least_importance = 0.55 * ratio / (ratio + 200), 0.01 + ratio / (ratio + 1000)
+    return Design(depth, resolutions, weights, leaf_share, least_importance)
 
 
 class Terms(NamedTuple):
@@ -254,7 +341,7 @@ def make_terms(
         sizes=all_sizes,
     )
     relative = evidence.importances / max(float(evidence.importances.max()), 1e-9)
-    relative += _LEAST_IMPORTANCE
+    relative += design.least_importance
     return _share_norm(cells, maps, masses, says, relative, design.leaf_share)
 
 
@@ -318,7 +405,7 @@ def _share_norm(
         all_masses[first : first + size - 1] = masses[f]
         for slot, weight in zip(of_cells, weights, strict=True):
             square = per_weight * float(relative[f]) * weight
-            own = np.bincount(slot, masses[f])
+            own = np.bincount(slot, masses[f]).astype(np.float64)
             slots.append(n_slots + slot)
             columns.append(first + np.arange(size - 1))
             scale.append(np.full(len(own), math.sqrt(square)))

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on the log likelihood of an additive model, all rows in every step.
+"""Noisy gradient descent of an additive model, all rows in every step: on log likelihood or squared error.
 
 A row is a list of cells, one per group (:mod:`lumberjack.additive_cells`), and its score the sum of
 what the cells say, times a factor that bounds its norm. One step releases one noisy gradient.
@@ -6,7 +6,8 @@ what the cells say, times a factor that bounds its norm. One step releases one n
 Sensitivity under adding or removing a record, given the scores before the step: with x the row's
 vector, |x| <= 1, q its class probabilities and e_y the unit vector of its label, the record adds the
 matrix x (e_y - q) of norm at most ``|e_y - q| <= sqrt(2)``, and with two classes the vector
-``x (y - q)`` of norm at most 1. Everything the step depends on was released before, so that the steps
+``x (y - q)`` of norm at most 1. A numeric target less the score is clipped to [-1, 1], so that ``x``
+times it has norm at most 1 too. Everything the step depends on was released before, so that the steps
 compose adaptively by adding the squares of their mu (Dong, Roth and Su 2022).
 """
 
@@ -30,10 +31,10 @@ from lumberjack.noise import add_noise_to_sums, to_fixed_point
 _LARGEST_SCORE = 30.0
 """Of a class, in nats."""
 
-_MOMENTUM = 0.8
+_MOMENTUM = 0.9
 """Share of the last step that the next one repeats; post-processing, and steadier than longer steps."""
 
-_LONGEST_WAY = 8000.0
+LONGEST_WAY = 12_000.0
 """Of all steps together, in mean gradients: on most tables the descent has converged by then."""
 
 _NOISE_IN_SCORES = 0.85
@@ -51,14 +52,14 @@ class DescentRows(NamedTuple):
         What the row's vector is scaled by.
     start : ndarray of float32, shape (n_rows, n_scores)
         Scores before the descent.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
+    labels : ndarray of int64 or float64, shape (n_rows,)
+        Class codes; or numbers, of which the descent fits the mean.
     """
 
     cells: CellCodes
     factor: NDArray[np.float32]
     start: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.float64]
 
 
 def sensitivity(n_classes: int) -> float:
@@ -93,6 +94,32 @@ def _sum_two_classes(
         score = start[i, 0] + intercept + factor[i] * ((a + b) + (c + d))
         score = min(max(score, -_LARGEST_SCORE), _LARGEST_SCORE)
         residual = labels[i] - 1.0 / (1.0 + math.exp(-score))
+        total += to_fixed_point(residual)
+        part = to_fixed_point(factor[i] * residual)
+        for g in range(n_groups):
+            sums[first_cell[g] + cells[i, g]] += part
+    sums[-1] += total
+
+
+@compiled(nogil=True)
+def _sum_numbers(
+    rows: DescentRows,
+    first_row: int,
+    end_row: int,
+    first_cell: NDArray[np.uint64],
+    says: NDArray[np.float64],
+    intercept: float,
+    sums: NDArray[np.int64],
+) -> None:
+    cells, factor, start, labels = rows
+    n_groups = cells.shape[1]
+    total = 0
+    for i in range(first_row, end_row):
+        score = 0.0
+        for g in range(n_groups):
+            score += says[first_cell[g] + cells[i, g]]
+        residual = labels[i] - (start[i, 0] + intercept + factor[i] * score)
+        residual = min(max(residual, -1.0), 1.0)
         total += to_fixed_point(residual)
         part = to_fixed_point(factor[i] * residual)
         for g in range(n_groups):
@@ -175,7 +202,9 @@ def sum_gradient(
     def sum_block(first_row: int, end_row: int) -> NDArray[np.int64]:
         sums = np.zeros((len(says) + 1, says.shape[1]), dtype=np.int64)
         where = (rows, first_row, end_row, unsigned)
-        if says.shape[1] == 1:
+        if rows.labels.dtype.kind == "f":
+            _sum_numbers(*where, says[:, 0], float(intercept[0]), sums[:, 0])
+        elif says.shape[1] == 1:
             _sum_two_classes(*where, says[:, 0], float(intercept[0]), sums[:, 0])
         else:
             _sum_classes(*where, says, intercept, sums)
@@ -213,6 +242,11 @@ class Way(NamedTuple):
         return self.length * self.sigma / math.sqrt(self.n_steps) * math.sqrt(2 / 3)
 
 
+def get_n_steps(n_rows: float) -> int:
+    """Return the number of steps; many small ones are a little better than few, and cost time with the rows."""
+    return round(min(max(2.5e6 / n_rows, 50), 100))
+
+
 def get_way(mu: float, n_rows: float, n_classes: int) -> Way:
     """Return how to go: only so far that the noise on the way stays small against scores.
 
@@ -227,10 +261,9 @@ def get_way(mu: float, n_rows: float, n_classes: int) -> Way:
         Released number of rows, positive.
     n_classes : int
     """
-    # Many small steps are a little better than few, and cost time with the rows.
-    n_steps = round(min(max(2e6 / n_rows, 40), 100))
+    n_steps = get_n_steps(n_rows)
     noise_of_sum = sensitivity(n_classes) / mu
-    length = min(_LONGEST_WAY / n_rows, _NOISE_IN_SCORES / noise_of_sum)
+    length = min(LONGEST_WAY / n_rows, _NOISE_IN_SCORES / noise_of_sum)
     return Way(n_steps, noise_of_sum * math.sqrt(n_steps), length)
 
 
@@ -310,7 +343,7 @@ def _to_model(weights: NDArray[np.float64], terms: Terms) -> Model:
 
 
 @compiled(nogil=True)
-def _add_scores(
+def add_scores(
     scores: NDArray[np.float64],
     cells: CellCodes,
     factor: NDArray[np.float32],
@@ -318,6 +351,7 @@ def _add_scores(
     says: NDArray[np.float64],
     intercept: NDArray[np.float64],
 ) -> None:
+    """Add what a model says to the scores of rows, shape (n_rows, n_scores)."""
     n_rows, n_scores = scores.shape
     own = np.empty(n_scores)
     for i in range(n_rows):
@@ -339,7 +373,7 @@ def predict_probabilities(
 ) -> NDArray[np.float64]:
     """Return class probabilities, shape (n_rows, n_classes); arguments as in :class:`DescentRows`."""
     scores = start.astype(np.float64)
-    _add_scores(scores, cells, factor, first_cell, *model)
+    add_scores(scores, cells, factor, first_cell, *model)
     if scores.shape[1] == 1:
         scores = np.hstack([np.zeros_like(scores), scores])
     probabilities: NDArray[np.float64] = softmax(

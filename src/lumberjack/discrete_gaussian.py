@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lumberjack.accounting.checks import check_positive
+from lumberjack.compiled import compiled
 
 _BITS = 320
 """Of the fixed-point weights; the recursion loses fewer than 80 of them."""
@@ -55,6 +56,10 @@ class BlockTable(NamedTuple):
     size: int
     high: NDArray[np.uint64]
     low: NDArray[np.uint64]
+
+
+NO_TABLE = BlockTable(0, 1, np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64))
+"""In place of a table where noise is continuous."""
 
 
 def _get_weights(sigma: float, first: int, step: int, count: int) -> list[int]:
@@ -104,6 +109,71 @@ def get_block_table(sigma: float, size: int = 1) -> BlockTable:
 def draw_words(size: int, generator: np.random.Generator) -> NDArray[np.uint64]:
     """Return words of 64 fair bits each, shape (size,)."""
     return generator.integers(0, 2**64 - 1, size=size, dtype=np.uint64, endpoint=True)
+
+
+@compiled(nogil=True)
+def _draw_word(generator: np.random.Generator) -> np.uint64:
+    return generator.integers(0, 2**64 - 1, dtype=np.uint64, endpoint=True)
+
+
+@compiled(nogil=True)
+def _get_mask(word: np.uint64) -> np.uint64:
+    """Return ones in all places from the highest one of the word on."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        word |= word >> np.uint64(shift)
+    return word
+
+
+@compiled(nogil=True)
+def _get_rest(table: BlockTable, integer: int) -> tuple[np.uint64, np.uint64]:
+    """Return both words of ``Pr[X >= integer]``, of a table with blocks of one."""
+    position = integer - table.first - 1
+    if position < 0:
+        return ~np.uint64(0), ~np.uint64(0)
+    position = min(position, table.high.shape[0] - 1)
+    high, low = ~table.high[position], ~table.low[position] + np.uint64(1)
+    return high + np.uint64(low == np.uint64(0)), low
+
+
+@compiled(nogil=True)
+def get_tail(table: BlockTable, integer: int) -> float:
+    """Return ``Pr[X >= integer]`` of a table with blocks of one, to all digits of a double."""
+    high, low = _get_rest(table, integer)
+    return high * 2.0**-64 + low * 2.0**-128
+
+
+@compiled(nogil=True)
+def draw_at_least(table: BlockTable, least: int, generator: np.random.Generator) -> int:
+    """Draw from the discrete Gaussian, conditioned on a least value.
+
+    Parameters
+    ----------
+    table : BlockTable
+        With blocks of one.
+    least : int
+        Anything at or below ``table.first`` is no condition.
+    generator : numpy.random.Generator
+        Source of the draw.
+    """
+    top_high, top_low = _get_rest(table, least)
+    mask_high = _get_mask(top_high)
+    mask_low = _get_mask(top_low) if top_high == np.uint64(0) else ~np.uint64(0)
+    while True:
+        # A uniform number below the conditional probability, counted from the upper end.
+        high = _draw_word(generator) & mask_high if mask_high > np.uint64(0) else np.uint64(0)
+        low = _draw_word(generator) & mask_low
+        if high < top_high or (high == top_high and low < top_low):
+            break
+    high, low = ~high, ~low
+    below, above = 0, table.high.shape[0]
+    while below < above:
+        middle = (below + above) // 2
+        if table.high[middle] < high or (table.high[middle] == high and table.low[middle] <= low):
+            below = middle + 1
+        else:
+            above = middle
+    # Past the end of the table nothing but the least value is left.
+    return max(below + table.first, least)
 
 
 def _draw_blocks(

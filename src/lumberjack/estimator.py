@@ -22,6 +22,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
+from lumberjack.entropy import make_system_generator
+from lumberjack.noise import Noise
 from lumberjack.public_facts import PrivacyLeakWarning, check_fill_values, classes_as_array
 from lumberjack.reading import is_frame, read_column, read_table, rows_apart
 from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema
@@ -58,6 +60,8 @@ class PrivateEstimator(BaseEstimator):
 
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
+    noise: Noise = "continuous"
+    _is_on_grid: ClassVar[bool] = False
     _fact_names: ClassVar[str] = "bounds, categories, classes or schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -113,11 +117,14 @@ class PrivateEstimator(BaseEstimator):
         _refuse_fit_parameters(unsupported)
         self._check_parameters()
         coded = self._read_training_rows(X, y)
+        self._keep(coded, *self._learn(coded))
+        return self
+
+    def _keep(self, coded: CodedRows, ledger: Ledger, fitted: Mapping[str, Any]) -> None:
+        """Set all fitted attributes, at the end, so that a fit that fails leaves nothing of the rows behind."""
         caveats = [*coded.caveats]
         if self.noise_seed is not None:
             caveats.append("the noise is seeded: not private in deployment")
-        ledger, fitted = self._learn(coded)
-        # Only now, so that a fit that fails leaves nothing of the rows behind.
         for name, value in fitted.items():
             setattr(self, name, value)
         self.schema_ = coded.schema
@@ -130,7 +137,6 @@ class PrivateEstimator(BaseEstimator):
         self.guarantee_ = self.ledger_.total
         if coded.schema.classes:
             self.classes_ = classes_as_array(coded.schema.classes)
-        return self
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as scikit-learn does; ``warm_start`` is refused with its reason."""
@@ -158,21 +164,35 @@ class PrivateEstimator(BaseEstimator):
 
     def _spawn_seeds(
         self, n_noise: int
-    ) -> tuple[np.random.SeedSequence, list[np.random.SeedSequence]]:
-        """Return the seed of the splits, and so many of the noise, which has nothing to do with it."""
-        split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
-        noise_seeds = noise_seed.spawn(n_noise)
+    ) -> tuple[np.random.SeedSequence, Sequence[np.random.SeedSequence | None]]:
+        """Return the seed of the splits, and so many of the noise, which has nothing to do with it.
+
+        Noise that nobody asked a seed for has none (see :func:`make_generator`).
+        """
+        split_seed = seed_sequence(self.random_state)
+        if self.noise_seed is None:
+            return split_seed, [None] * n_noise
+        noise_seeds = seed_sequence(self.noise_seed).spawn(n_noise)
         _check_unrelated(split_seed, noise_seeds)
         return split_seed, noise_seeds
 
     def _concerns(self) -> tuple[str, ...]:
         """Return what a privacy card of any forest has to say."""
         concerns = [
-            "Noise is sampled in floating point, from a generator that is not cryptographic (PCG64).",
             "Each fit spends its budget again; a person with several records is protected less.",
         ]
+        if self.noise == "continuous" and self._is_on_grid:
+            concerns.append(
+                "Noise is drawn in double precision and released on a grid: its law is that of rounded "
+                "Gaussian noise up to the rounding of the draws, which no theorem here covers."
+            )
+        elif self.noise == "continuous":
+            concerns.append("Noise is drawn and added in double precision, not on a grid.")
         if self.noise_seed is not None:
-            concerns.append("Seeded noise: not private in deployment.")
+            concerns.append(
+                "Seeded noise, from a generator that is not cryptographic (PCG64): not private in "
+                "deployment."
+            )
         if hasattr(self, "ledger_"):
             concerns += [caveat for caveat in self.ledger_.caveats if "read off" in caveat]
         elif self.schema is None:
@@ -258,8 +278,10 @@ class PrivateEstimator(BaseEstimator):
         return tags
 
 
-def make_generator(seeds: np.random.SeedSequence) -> np.random.Generator:
-    """Return the generator of a seed."""
+def make_generator(seeds: np.random.SeedSequence | None) -> np.random.Generator:
+    """Return the generator of a seed; without one, that of the operating system's random bits."""
+    if seeds is None:
+        return make_system_generator()
     return np.random.Generator(np.random.PCG64(seeds))
 
 

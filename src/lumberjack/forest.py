@@ -12,18 +12,22 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
+from lumberjack.discrete_gaussian import NO_TABLE, get_block_table
 from lumberjack.estimator import CodedRows, PrivateEstimator, make_generator
 from lumberjack.growth import CountedTree, Search, TrainingRows, grow_tree
-from lumberjack.guide import NO_GUIDE, Guide
+from lumberjack.guide import NO_GUIDE, Guide, make_guide
+from lumberjack.noise import COUNT_STEP, SUM_STEP
 from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.releases import ForestNoise
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
+from lumberjack.stacking import StackSums
+from lumberjack.transcript import Transcript, list_forest_transcript
 from lumberjack.tree import ReleasedTree
 
 
@@ -33,6 +37,32 @@ class GrownTree(NamedTuple):
     tree: ReleasedTree
     released: NDArray[np.float64]
     leaf_of_row: NDArray[np.int32]
+
+
+class Released(NamedTuple):
+    """All that a fit releases, and the rows it was released of (NOT private).
+
+    Attributes
+    ----------
+    coded : CodedRows
+    noise : ForestNoise
+    cells : list of ndarray or None
+        Noisy histograms (:func:`lumberjack.guide.release_cells`), if there are any.
+    guide : Guide or None
+        Made of them.
+    rows : TrainingRows
+    grown : list of GrownTree
+    stack : StackSums or None
+        Noisy sums (:func:`lumberjack.stacking.release_stack`), if there are any.
+    """
+
+    coded: CodedRows
+    noise: ForestNoise
+    cells: list[NDArray[np.float64]] | None
+    guide: Guide | None
+    rows: TrainingRows
+    grown: list[GrownTree]
+    stack: StackSums | None
 
 
 class PrivateForest(PrivateEstimator):
@@ -65,10 +95,10 @@ class PrivateForest(PrivateEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what is released of each leaf, and its scores, both of shape (n_leaves, any)."""
 
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
-        """Return what is released before the trees; nothing, unless a subclass does."""
+    ) -> list[NDArray[np.float64]] | None:
+        """Return the noisy histograms of the guide; none, unless a subclass releases them."""
         return None
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
@@ -87,9 +117,13 @@ class PrivateForest(PrivateEstimator):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
-        """Return the fitted attributes of the subclass, released after the trees."""
-        return {}
+    ) -> StackSums | None:
+        """Return the noisy sums that are released after the trees; none, unless a subclass does."""
+        return None
+
+    def _get_fitted(self, released: Released) -> dict[str, Any]:
+        """Return the fitted attributes that hold what was released."""
+        return {"estimators_": [one.tree for one in released.grown]}
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]
@@ -98,19 +132,25 @@ class PrivateForest(PrivateEstimator):
         return values, self.schema_.n_categories > 0
 
     def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
+        ledger, released = self._release(coded)
+        return ledger, self._get_fitted(released)
+
+    def _release(self, coded: CodedRows) -> tuple[Ledger, Released]:
+        """Return the ledger and all that is released of the rows."""
         ledger, noise = self._calibrate(coded.schema)
         n_trees = int(self.n_estimators)
         split_seed, noise_seeds = self._spawn_seeds(n_trees + 2)
         *tree_noise, guide_noise, stack_noise = noise_seeds
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
-        guide = self._release_guide(coded, noise, make_generator(guide_noise))
+        cells = self._release_cells(coded, noise, make_generator(guide_noise))
+        guide = None if cells is None else make_guide(cells, coded.schema, noise.scales["guide"])
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._grow)(rows, coded, key, make_generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_stack(rows, guide, grown, noise, make_generator(stack_noise))
-        return ledger, rest | {"estimators_": [one.tree for one in grown]}
+        stack = self._release_stack(rows, guide, grown, noise, make_generator(stack_noise))
+        return ledger, Released(coded, noise, cells, guide, rows, grown, stack)
 
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean scores of the trees for encoded rows, shape (n_rows, n_scores)."""
@@ -154,7 +194,14 @@ class PrivateForest(PrivateEstimator):
         generator: np.random.Generator,
         noise: ForestNoise,
     ) -> GrownTree:
-        search = Search(int(self.max_depth), noise.sigma, 1.0 + noise.margin)
+        # Discrete noise is drawn in whole records, so that its comparisons are exact.
+        is_discrete = self.noise == "discrete"
+        search = Search(
+            height=int(self.max_depth),
+            sigma=1.0 if is_discrete else noise.sigma,
+            tau=1.0 + noise.margin,
+            table=get_block_table(noise.sigma) if is_discrete else NO_TABLE,
+        )
         grown = grow_tree(rows, search, tree_key, generator)
         leaves = np.flatnonzero(grown.children_left < 0)
         answers = self._answer_leaves(grown, coded, noise, generator)
@@ -164,12 +211,28 @@ class PrivateForest(PrivateEstimator):
 
 
 class PrivateForestClassifier(PrivateClassifier, PrivateForest):
-    """What the private forests that classify have in common; not to be used by itself."""
+    """What the private forests that classify have in common; not to be used by itself.
+
+    Among a subclass's parameters is also ``noise``.
+    """
+
+    _is_on_grid: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateForest._parameter_constraints,
         **PrivateClassifier._parameter_constraints,
+        "noise": [StrOptions({"continuous", "discrete"})],
     }
+
+    @property
+    def _count_step(self) -> float | None:
+        """What the noise of counts is a multiple of, as the accounting asks."""
+        return COUNT_STEP if self.noise == "discrete" else None
+
+    @property
+    def _sum_step(self) -> float | None:
+        """The same for real sums."""
+        return SUM_STEP if self.noise == "discrete" else None
 
     @abstractmethod
     def _release_leaves(
@@ -180,6 +243,28 @@ class PrivateForestClassifier(PrivateClassifier, PrivateForest):
     def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn what is released of the leaves into class scores."""
         return released
+
+    def _fit_transcript(self, X: Any, y: ArrayLike) -> Transcript:
+        """Fit, and return all that was released with its noise, for an audit.
+
+        See :mod:`lumberjack.transcript`. The list also holds what only the data holder may know.
+        """
+        self._check_parameters()
+        coded = self._read_training_rows(X, y)
+        ledger, released = self._release(coded)
+        self._keep(coded, ledger, self._get_fitted(released))
+        return list_forest_transcript(self, released)
+
+    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
+        """Return the forest's class shares of each training row, its own count taken out."""
+        n_classes = rows.public.n_classes
+        total = np.zeros((len(rows.labels), n_classes))
+        for one in grown:
+            # What a leaf says without a record depends on the record's class alone.
+            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
+            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
+            total += scores[one.leaf_of_row, rows.labels]
+        return total / len(grown)
 
     def _answer_leaves(
         self,

@@ -41,6 +41,9 @@ FRACTION_BITS = 36
 
 _UNIT = 2.0**FRACTION_BITS
 
+COUNT_STEP, SUM_STEP = 1.0, 2.0**-FRACTION_BITS
+"""What discrete noise of counts and of sums is a multiple of."""
+
 _GRID_BITS = 20
 """A grid step is at least this many powers of two below the noise."""
 
@@ -53,6 +56,12 @@ _LARGEST_SIGMA = 2.0**20
 def to_fixed_point(value: float) -> int:
     """Return a real number below 2^26 in steps of 2^-36, truncated towards zero."""
     return int(value * _UNIT)
+
+
+def from_fixed_point(steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return fixed-point numbers as real ones, rounded to doubles."""
+    values: NDArray[np.float64] = steps / _UNIT
+    return values
 
 
 def _get_grid_exponent(sigma: float) -> int:

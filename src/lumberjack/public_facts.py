@@ -25,6 +25,9 @@ from lumberjack.reading import (
 )
 from lumberjack.schema import CategoricalFeature, Feature, FeatureSchema, NumericFeature
 
+MOST_NAMED = 5
+"""How many features a warning names."""
+
 
 class PrivacyLeakWarning(RuntimeWarning):
     """Something was read off the rows that the guarantee takes to be public."""
@@ -166,6 +169,7 @@ def _features_from(
     bounded = _by_feature("bounds", bounds if is_mapping else None, names)
     shared = None if bounds is None or is_mapping else _pair("bounds", bounds)
     features: list[Feature] = []
+    read: dict[str, list[str]] = {}
     for name, column in zip(names, columns, strict=True):
         if name in listed and name in bounded:
             raise ValueError(f"feature {name!r} has both bounds and categories; give one of them.")
@@ -178,8 +182,15 @@ def _features_from(
         elif shared is not None:
             features.append(NumericFeature(name, *shared))
         else:
-            features.append(_feature_off(column, name, leaks))
+            features.append(_feature_off(column, name, read))
+    leaks += [f"{what} of {_named(found)}" for what, found in read.items()]
     return features
+
+
+def _named(features: Sequence[str]) -> str:
+    shown_names = ", ".join(map(repr, features[:MOST_NAMED]))
+    n_more = len(features) - MOST_NAMED
+    return f"{shown_names} and {n_more} more" if n_more > 0 else shown_names
 
 
 def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -210,8 +221,8 @@ def _pair(what: str, given: Any) -> tuple[float, float]:
     return lower, upper
 
 
-def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
-    """Read a feature off the rows: a number if all its entries are, else a category."""
+def _feature_off(column: Column, name: str, read: dict[str, list[str]]) -> Feature:
+    """Read a feature off the rows, and note it: a number if all its entries are, else a category."""
     values = column.numbers()
     is_finite = np.isfinite(values)
     others = {
@@ -222,7 +233,7 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
     if not others and not column.is_categorical:
         finite = values[is_finite]
         lower, upper = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-        _note(leaks, "bounds")
+        read.setdefault("bounds", []).append(name)
         return NumericFeature(name, float(lower), float(upper))
     odd = [entry for reading, entry in others.items() if not isinstance(reading, str)]
     if odd and not column.is_categorical:
@@ -235,7 +246,7 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
             f"feature {name!r} holds dates, e.g. {shown(dates[0])}; turn it into a number with a unit of "
             "your choice, or list its categories."
         )
-    _note(leaks, "categories")
+    read.setdefault("categories", []).append(name)
     if column.is_categorical and column.codes is not None:
         return CategoricalFeature(name, tuple(column.values.tolist()))
     present = {
@@ -247,8 +258,3 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
         name,
         tuple(sorted(present.values(), key=lambda value: (isinstance(value, str), value))),
     )
-
-
-def _note(leaks: list[str], what: str) -> None:
-    if what not in leaks:
-        leaks.append(what)

@@ -22,7 +22,7 @@ TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, round
 
 _DESCRIPTIONS = {
     "structure": (
-        "Gaussian sparse threshold (Algorithm 2) in Algorithm 1",
+        "{} sparse threshold (Algorithm 2) in Algorithm 1",
         "one record changes each of its counts by 1",
     ),
     "leaves": (
@@ -57,7 +57,8 @@ class ForestNoise:
     def of(cls, noise: JointNoise) -> Self:
         """Return what growing and releasing needs of calibrated groups."""
         scales = {group.name: group.scale for group in noise.others if group.scale is not None}
-        return cls(noise.structure.sigma, noise.structure.margin, scales)
+        assert noise.structure.scale is not None
+        return cls(noise.structure.scale, noise.structure.margin, scales)
 
 
 def calibrate_together(
@@ -94,7 +95,10 @@ def list_releases(
         mechanism, sensitivity = _DESCRIPTIONS[group.name]
         is_covered = own is None or group is noise.structure
         source = theorem if is_covered else "Lemma 9 and Lemma 11"
-        mechanism = mechanism.format(group.mechanism)
+        kind = f"discrete {group.mechanism}" if group.is_discrete else group.mechanism
+        mechanism = mechanism.format(kind)
+        if group.is_discrete:
+            source += ", for the continuous noise that discrete noise is dominated by"
         releases.append(Release(group, mechanism, source, sensitivity, own))
     releases.sort(key=lambda release: not release.group.is_first)
     return Ledger(tuple(releases), accounting, total)

@@ -105,7 +105,7 @@ FIGURES = {
         is_of_sweep=True,
     ),
     "report": Figure(
-        "one HTML page with figures, tables, privacy cards, versions and commands",
+        "one HTML page to pick in, with figures, tables, privacy cards and commands",
         command="python run.py -m +experiment=figure3",
     ),
 }

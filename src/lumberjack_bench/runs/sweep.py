@@ -66,7 +66,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     store.note_asked({run.dataset["name"]: run.data_version for run in plan.runs})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
-        reporter = progress.Reporter(plan, pending, store, n_workers)
+        reporter = progress.Reporter(plan, pending, store, n_workers, settings.metric)
         reporter.announce(settings.sweep_dir)
         _load_data(pending)
         is_shown = not pending and view.is_in_step(_results(plan, store))
@@ -207,7 +207,7 @@ def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
     found = [name for name in known if name.startswith(run_hash)]
     if len(found) != 1:
         raise ConfigError(
-            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status and "
+            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status --all and "
             f"{settings.results_dir / 'results.csv'} list the hashes."
         )
     run = known[found[0]]
