@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lumberjack.additive_classifier as module
+import lumberjack.additive_terms
 import lumberjack.descent
 from lumberjack import AdditiveForestClassifier, CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack.accounting import gaussian
@@ -22,7 +23,6 @@ from lumberjack.additive_terms import (
     get_intercept_length,
     get_row_factors,
     group_bins,
-    join_groups,
     make_terms,
     weigh_evidence,
 )
@@ -152,14 +152,14 @@ def test_a_record_of_a_gradient_is_no_longer_than_its_sensitivity():
 
 
 def terms_of(counts, ratio, features=None):
-    """Return terms from histograms that hold `counts` in the first bin of each feature alone."""
+    """Return terms from histograms that hold `counts` in the first group of each feature alone."""
     facts = schema() if features is None else FeatureSchema(features, (0, 1))
     bins = make_bins(facts)
-    groups = group_bins(np.zeros(bins.size), bins, 8, 1000.0, 1.0)
-    first_group, places = join_groups(groups, bins)
-    noisy = np.zeros((int(places.max()), 2))
-    noisy[[0, *first_group]] = counts
-    evidence = weigh_evidence(np.split(noisy, first_group), groups, bins, np.array([0.5, 0.5]), 1.0)
+    groups = group_bins(np.zeros(bins.size), bins, 8, 100.0, 1.0)
+    noisy = [np.zeros((int(groups[bins.block(f)].max()) + 1, 2)) for f in range(facts.n_features)]
+    for histogram in noisy:
+        histogram[0] = counts
+    evidence = weigh_evidence(noisy, groups, bins, np.array([0.5, 0.5]), 1.0)
     return make_terms(bins, evidence, get_design(ratio), np.random.default_rng(0))
 
 
@@ -199,7 +199,7 @@ def test_a_record_moves_a_gradient_alike_on_top_of_as_many_rows_as_are_allowed()
 
 
 def test_more_rows_than_64_bits_hold_sums_of_are_refused(monkeypatch):
-    monkeypatch.setattr(module, "_TOO_MANY_ROWS", 100)
+    monkeypatch.setattr(lumberjack.descent, "_TOO_MANY_ROWS", 100)
     with pytest.raises(ValueError, match="fit fewer than 2\\^26 rows"):
         forest().fit(*table(100))
 
@@ -291,6 +291,14 @@ def test_curves_and_importances_show_what_a_feature_does():
         model.get_curve("weight")
 
 
+def test_curves_of_many_classes_are_centred_also_where_evidence_is_clipped(monkeypatch):
+    monkeypatch.setattr(lumberjack.additive_terms, "_LARGEST_EVIDENCE", 0.2)
+    X, y = table(1000, 5)
+    model = forest(50.0, 5).fit(X, y)
+    assert abs(model.terms_.evidence.sum(axis=1)).max() > 1e-3
+    np.testing.assert_allclose(model.get_curve("x").scores.sum(axis=1), 0, atol=1e-9)
+
+
 def test_bounds_far_wider_than_the_rows_cost_little():
     X, y = table(20_000)
     scores = []
@@ -310,13 +318,6 @@ def test_a_table_without_numbers_pays_nothing_for_where_they_lie():
     model.fit(X[["colour"]], y)
     assert "values" not in [release.name for release in model.ledger_.releases]
     assert 0.999e-6 < model.ledger_.get_delta(4.0) <= 1e-6
-
-
-def test_curves_of_many_classes_are_centred_also_where_evidence_is_clipped():
-    X, y = table(1000, 5)
-    model = forest(50.0, 5).fit(X, y)
-    assert abs(model.terms_.evidence.sum(axis=1)).max() > 1e-3
-    np.testing.assert_allclose(model.get_curve("x").scores.sum(axis=1), 0, atol=1e-9)
 
 
 def test_an_epsilon_too_small_for_its_noise_is_refused():

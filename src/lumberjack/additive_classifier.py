@@ -33,6 +33,7 @@ from lumberjack.descent import (
     DescentRows,
     Model,
     Way,
+    check_row_count,
     descend,
     get_way,
     predict_probabilities,
@@ -74,8 +75,6 @@ _RELEASES = {
 _UNIT = 2.0**-FRACTION_BITS
 
 _LARGEST_SIGMA = 2.0**16
-
-_TOO_MANY_ROWS = 2**26
 
 
 class Curve(NamedTuple):
@@ -305,10 +304,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         """
         schema, n_classes = coded.schema, coded.schema.n_classes
         values, labels = coded.values, coded.labels
-        if len(labels) >= _TOO_MANY_ROWS:
-            raise ValueError(
-                f"sums of {len(labels)} rows do not fit into 64 bits; fit fewer than 2^26 rows."
-            )
+        check_row_count(len(labels))
         ledger = self._get_ledger(schema)
         groups = {release.name: release.group for release in ledger.releases}
         if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:

@@ -62,6 +62,17 @@ class DescentRows(NamedTuple):
     labels: NDArray[np.int64] | NDArray[np.float64]
 
 
+_TOO_MANY_ROWS = 2**26
+
+
+def check_row_count(n_rows: int) -> None:
+    """Refuse more rows than 64 bits hold fixed-point sums of, with room for noise."""
+    if n_rows >= _TOO_MANY_ROWS:
+        raise ValueError(
+            f"sums of {n_rows} rows do not fit into 64 bits; fit fewer than 2^26 rows."
+        )
+
+
 def sensitivity(n_classes: int) -> float:
     """Return the largest norm of what a record adds to a gradient."""
     return 1.0 if n_classes == 2 else math.sqrt(2.0)

@@ -14,6 +14,7 @@ from lumberjack_bench.audit.reading_pairs import audit_reading
 
 GUIDED = "lumberjack.GuidedLumberjackClassifier"
 LUMBERJACK = "lumberjack.LumberjackClassifier"
+ADDITIVE = "lumberjack.AdditiveForestClassifier"
 SOUND = [
     (GUIDED, {}),
     (GUIDED, {"accounting": "safe"}),
@@ -25,7 +26,8 @@ SOUND = [
 
 
 def subject(target, epsilon=1.0, delta=0.05, seed=0, **params):
-    config = {"name": "audited", "target": target, "params": {"n_estimators": 4} | params}
+    own = {} if target == ADDITIVE else {"n_estimators": 4}
+    config = {"name": "audited", "target": target, "params": own | params}
     return Subject(config, epsilon, delta, seed, allow_targets=("planted_flaws",))
 
 
@@ -72,6 +74,11 @@ def test_groups_find_noise_that_is_used_twice():
     assert any("least eigenvalue" in tried for tried in found)
 
 
+def test_nothing_of_the_additive_forest_is_refuted():
+    assert not refuted(audit_components(subject(ADDITIVE), n_runs=5))
+    assert not refuted(audit_groups(subject(ADDITIVE), n_runs=20))
+
+
 @pytest.mark.parametrize(("target", "params"), SOUND)
 def test_nothing_sound_is_refuted(target, params):
     assert not refuted(audit_components(subject(target, **params), n_runs=20))
@@ -80,7 +87,7 @@ def test_nothing_sound_is_refuted(target, params):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize(("target", "params"), SOUND)
+@pytest.mark.parametrize(("target", "params"), [*SOUND, (ADDITIVE, {})])
 def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
     sound = subject(target, seed=seed, **params)
     assert not refuted(audit_components(sound))
