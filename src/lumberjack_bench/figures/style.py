@@ -99,7 +99,7 @@ LOOKS = {
     "adassp_boosted": Look(PURPLE, "8"),
     "dp_ebm": Look(SKY, "<"),
     "diffprivlib_logistic_regression": Look(ORANGE, "*"),
-    "synthetic_boosting": Look(GREY, "."),
+    "synthetic_boosting": Look(GREY, "$S$"),
     "hist_gradient_boosting": Look(BLACK, "", 1.3),
     "logistic_regression": Look(GREY, "", 1.3),
     "extra_trees": Look(BLACK, "", 1.3),
