@@ -31,6 +31,7 @@ from lumberjack.public_facts import (
     classes_as_array,
     resolve_schema,
 )
+from lumberjack.ranks import rank_table
 from lumberjack.reading import is_frame, read_column, read_entry, read_table, rows_apart, shown
 from lumberjack.releases import ForestNoise
 from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, SchemaError
@@ -123,7 +124,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         public = PublicFacts(
             facts.n_classes, facts.n_categories, facts.lower, facts.upper, n_dropped
         )
-        return TrainingRows(rows.values, rows.labels, public, NO_GUIDE, SplitRule())
+        return TrainingRows(rank_table(rows.values), rows.labels, public, NO_GUIDE, SplitRule())
 
     def _release_stack(
         self,

@@ -27,6 +27,7 @@ from lumberjack.accounting import (
 from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
+from lumberjack.ranks import rank_table
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts
 from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
@@ -225,7 +226,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         n_categories = np.zeros(rows.schema.n_features, dtype=np.int64)
         public = PublicFacts(rows.schema.n_classes, n_categories, guide.lower, guide.upper, 0)
         scaled = guide.to_guide_scale(rows.values)
-        return TrainingRows(scaled, rows.labels, public, guide, self.split_rule)
+        return TrainingRows(rank_table(scaled), rows.labels, public, guide, self.split_rule)
 
     def _release_stack(
         self,
@@ -238,7 +239,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
         weights = release_stack(
-            rows.values, rows.labels, shares, guide, noise.scales["stack"], generator
+            rows.ranked.values, rows.labels, shares, guide, noise.scales["stack"], generator
         )
         return {"guide_": guide, "stack_weights_": weights}
 
