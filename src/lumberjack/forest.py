@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
@@ -48,6 +48,10 @@ FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
 
 
+_ROWS_AT_A_TIME = 8192
+"""Rows that are predicted together, few enough to stay in a processor's own cache."""
+
+
 class CodedRows(NamedTuple):
     """Training rows as numbers (NOT private), and what is public about them."""
 
@@ -59,11 +63,11 @@ class CodedRows(NamedTuple):
 
 
 class GrownTree(NamedTuple):
-    """A tree, what its leaves released, and the leaf of each training row (NOT private)."""
+    """A tree, what its leaves released, and the leaf of each training row (NOT private), if asked for."""
 
     tree: ReleasedTree
     released: NDArray[np.float64]
-    leaf_of_row: NDArray[np.int32]
+    leaf_of_row: NDArray[np.int32] | None
 
 
 def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
@@ -84,6 +88,9 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     drop_first_category: bool = True
     """Whether the first category of each feature is no candidate for a uniform split, as in the
     paper's one-hot coding with k - 1 columns."""
+
+    looks_back: ClassVar[bool] = False
+    """Whether the leaf of each training row in each tree is kept until the trees are grown."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, 0, None, closed="neither")],
@@ -216,7 +223,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         """
         values = self._encode_queries(X)
         # A row's probabilities are its own, so blocks of rows change nothing.
-        n_blocks = max(min(effective_n_jobs(self.n_jobs), len(values)), 1)
+        n_blocks = max(-(-len(values) // _ROWS_AT_A_TIME), 1)
         parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._get_probabilities)(np.asfortranarray(block))
             for block in np.array_split(values, n_blocks)
@@ -231,6 +238,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what :meth:`predict_proba` gives for encoded rows: the mean score of the trees."""
         scaled, is_categorical = self._to_tree_scale(values)
+        scaled = np.ascontiguousarray(scaled)
         total = np.zeros((len(values), self.schema_.n_classes))
         for tree in self.estimators_:
             total += tree.value[tree.apply(scaled, is_categorical)]
@@ -267,6 +275,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
             Node numbers.
         """
         values, is_categorical = self._to_tree_scale(self._encode_queries(X))
+        values = np.ascontiguousarray(values)
         return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
 
     def fit_report(self) -> dict[str, float]:
@@ -309,7 +318,7 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         value = np.zeros(grown.counts.shape)
         value[is_leaf] = self._score_leaves(released[is_leaf])
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
-        return GrownTree(tree, released, grown.leaf_of_row)
+        return GrownTree(tree, released, grown.leaf_of_row if self.looks_back else None)
 
     def _concerns(self) -> tuple[str, ...]:
         """Return what a privacy card of any forest has to say."""

@@ -206,7 +206,7 @@ def _with_room_for_two(nodes: NDArray[Any], n_nodes: int) -> NDArray[Any]:
     return larger
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _start_node(
     nodes: NDArray[Any],
     node: int,
@@ -229,7 +229,7 @@ def _start_node(
     nodes[node].is_heavy = False
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _split_node(
     nodes: NDArray[Any],
     n_nodes: int,
@@ -240,10 +240,8 @@ def _split_node(
     rule: SplitRule,
     room: _Room,
     path: Path,
-) -> tuple[NDArray[Any], int]:
-    """Draw the split of `node` and make its children, or mark it terminal; returns all nodes."""
-    # Tuples within tuples come apart: each look into one would count references to all it holds.
-    nodes = _with_room_for_two(nodes, n_nodes)
+) -> int:
+    """Draw the split of `node` and make its children, or mark it terminal; return how many nodes are."""
     n_categories = public.n_categories
     follow_path(path, nodes, node, n_categories)
     key = nodes[node].key
@@ -253,7 +251,7 @@ def _split_node(
         feature, threshold = draw_guided_split(key, path, guide, rule, room.scratch)
     if feature == NO_SPLIT:
         nodes[node].left = _TERMINAL
-        return nodes, n_nodes
+        return n_nodes
     start = nodes[node].start
     stop = nodes[node].stop
     is_category = n_categories[feature] > 0
@@ -265,7 +263,7 @@ def _split_node(
     lower, upper = path.lower[feature], path.upper[feature]
     _start_node(nodes, n_nodes, start, middle, keyed_bits(key, LEFT), level, node, upper)
     _start_node(nodes, n_nodes + 1, middle, stop, keyed_bits(key, RIGHT), level, node, lower)
-    return nodes, n_nodes + 2
+    return n_nodes + 2
 
 
 @compiled(nogil=True)
@@ -333,7 +331,8 @@ def grow_tree(
                         above = nodes[above].parent
                 if span >= 3:
                     if nodes[node].left == _NOT_SPLIT:
-                        nodes, n_nodes = _split_node(
+                        nodes = _with_room_for_two(nodes, n_nodes)
+                        n_nodes = _split_node(
                             nodes, n_nodes, node, ranked, public, guide, rule, room, path
                         )
                     left = nodes[node].left
@@ -359,9 +358,8 @@ def grow_tree(
                 )
                 first = 0
             if nodes[node].left == _NOT_SPLIT:
-                nodes, n_nodes = _split_node(
-                    nodes, n_nodes, node, ranked, public, guide, rule, room, path
-                )
+                nodes = _with_room_for_two(nodes, n_nodes)
+                n_nodes = _split_node(nodes, n_nodes, node, ranked, public, guide, rule, room, path)
             left = nodes[node].left
             if left < 0:
                 continue
@@ -405,9 +403,8 @@ def _cut_back(
         if not nodes[node].is_heavy:
             continue
         if nodes[node].left == _NOT_SPLIT:
-            nodes, n_nodes = _split_node(
-                nodes, n_nodes, node, ranked, public, guide, rule, room, path
-            )
+            nodes = _with_room_for_two(nodes, n_nodes)
+            n_nodes = _split_node(nodes, n_nodes, node, ranked, public, guide, rule, room, path)
         if nodes[node].left >= 0:
             order.append(nodes[node].left)
             order.append(nodes[node].left + 1)

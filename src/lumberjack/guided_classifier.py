@@ -27,9 +27,9 @@ from lumberjack.accounting import (
 from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
-from lumberjack.ranks import rank_table
 from lumberjack.guide import Guide, release_guide
 from lumberjack.leaves import class_shares, release_counts
+from lumberjack.ranks import rank_table
 from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
@@ -90,6 +90,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     """
 
     display_name: ClassVar[str] = "Guided Lumberjack"
+    looks_back: ClassVar[bool] = True
 
     split_rule: SplitRule = SplitRule()
     """How splits follow the guide."""

@@ -70,7 +70,7 @@ def _find_grid(column: NDArray[np.float64]) -> tuple[float, int]:
     return least, int((largest - least) * 2.0)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _rank(edges: NDArray[np.float64], x: float) -> np.uint64:
     """Return how many edges are smaller."""
     rank = _U64(0)
@@ -137,7 +137,7 @@ def rank_table(values: NDArray[np.float64]) -> RankedTable:
     return RankedTable(values, by_feature.ravel(), by_row.ravel(), edges, is_single)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def part_rows(
     table: RankedTable,
     feature: int,
@@ -185,6 +185,8 @@ def part_rows(
             width = rank - 1
         else:
             undecided = rank
+    if width < 0 and undecided < 0:
+        return start
     if (stop - start) * _SPARSE < n_rows:
         ranks, place, stride = table.by_row, feature, n_features
     else:
@@ -208,7 +210,7 @@ def part_rows(
     )
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _part_by_ranks(
     ranks: NDArray[np.uint8],
     place: int,
@@ -237,7 +239,7 @@ def _part_by_ranks(
     return int(write)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _part_by_ranks_and_values(
     ranks: NDArray[np.uint8],
     place: int,

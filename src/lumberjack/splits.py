@@ -140,7 +140,7 @@ def make_guided_scratch(n_features: int, n_classes: int) -> GuidedScratch:
     )
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def follow_path(
     path: Path, nodes: NDArray[Any], node: int, n_categories: NDArray[np.int64]
 ) -> None:
@@ -182,12 +182,12 @@ def follow_path(
     path.end[0] = node
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _is_open(lower: float, upper: float, n_categories: int, n_closed: int) -> bool:
     return lower < upper if n_categories == 0 else n_closed < n_categories
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _nth_unused(is_used: NDArray[np.bool_], start: int, stop: int, position: int) -> int:
     for slot in range(start, stop):
         if not is_used[slot]:
@@ -197,7 +197,7 @@ def _nth_unused(is_used: NDArray[np.bool_], start: int, stop: int, position: int
     return -1
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple[int, float]:
     """Draw a split as the paper does: a feature uniformly, then a cut uniformly (section 5).
 
@@ -241,7 +241,7 @@ def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple
     return NO_SPLIT, 0.0
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _mass_below(
     cumulative: NDArray[np.float64], first: int, n_bins: int, position: float, k: int
 ) -> float:
@@ -255,7 +255,7 @@ def _mass_below(
     return low + (position - whole) * (float(cumulative[first + whole + 1, k]) - low)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: GuidedScratch) -> None:
     """Fill each feature's class masses inside the node, and what the path says of the classes."""
     mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
@@ -288,7 +288,7 @@ def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: Guided
             weight[k] /= heaviest
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def draw_guided_split(
     key: np.uint64, path: Path, guide: Guide, rule: SplitRule, scratch: GuidedScratch
 ) -> tuple[int, float]:
