@@ -36,9 +36,10 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         dispatcher: Function
         try:
             dispatcher = njit(cache=True, **options)(function)
-            kept: Any = dispatcher
-            own = Path(inspect.getfile(function)).resolve().parent
-            kept._cache._cache_file._source_stamp = (_digest(_LIBRARY), _digest(own))
+            cache = getattr(dispatcher, "_cache", None)  # none under NUMBA_DISABLE_JIT
+            if cache is not None:
+                own = Path(inspect.getfile(function)).resolve().parent
+                cache._cache_file._source_stamp = (_digest(_LIBRARY), _digest(own))
         except RuntimeError:
             # numba looks for the folder when it decorates, and by itself the import ends here.
             dispatcher = njit(**options)(function)
