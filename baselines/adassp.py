@@ -6,7 +6,8 @@ prediction q, a record adds
 - ``x x^T``, of Frobenius norm at most 1; a symmetric matrix counts as the vector of its diagonal and sqrt(2)
   times what is above it;
 - per round ``x (e - q)``, of norm at most ``sqrt(1 - 1/K)`` in the first, where q is uniform, and at most
-  sqrt(2) in later ones, where q is the clipped prediction of those before.
+  sqrt(2) in later ones, where q is the clipped prediction of those before;
+- of a numeric target t in [-1, 1], ``x t``, of norm at most 1.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from baselines.coded_classifier import COUNT
-from baselines.gaussian_classifier import GaussianClassifier
+from baselines.coded_regressor import CodedRegressor
+from baselines.gaussian_classifier import GaussianClassifier, GaussianMethod
 from baselines.one_hot_cells import unit_rows
 
 LEAST_SHARE = 1e-3
@@ -95,15 +98,9 @@ class AdaSSPClassifier(GaussianClassifier):
         noise = self._noise_generator()
         sigma, residual_sigmas = noise_scales(n_classes, self.n_rounds, self._mu())
         rows = unit_rows(table, self.schema, self.n_bins)
-        products = (rows.T @ rows).toarray()
-        # The mean with its transpose has sigma on the diagonal, and off it sigma over sqrt(2).
-        drawn = noise.normal(scale=sigma, size=products.shape)
-        values, vectors = np.linalg.eigh(products + (drawn + drawn.T) / 2)
-        # Eigenvalues that noise makes negative would point the wrong way.
-        ridge = max(math.sqrt(2 * len(products)) * sigma, 1.0)
-        inverse = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+        inverse = release_inverse(rows, sigma, noise)
         targets = np.eye(n_classes)[labels]
-        self.weights_ = np.zeros((len(products), n_classes))
+        self.weights_ = np.zeros((rows.shape[1], n_classes))
         for residual_sigma in residual_sigmas:
             residuals = rows.T @ (targets - _to_shares(rows @ self.weights_))
             residuals += noise.normal(scale=residual_sigma, size=residuals.shape)
@@ -112,6 +109,64 @@ class AdaSSPClassifier(GaussianClassifier):
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         return _to_shares(unit_rows(table, self.schema, self.n_bins) @ self.weights_)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaSSPRegressor(GaussianMethod, CodedRegressor):
+    """Least squares of a numeric target on one-hot cells, as :class:`AdaSSPClassifier` does it.
+
+    Parameters
+    ----------
+    n_bins : int
+        Cells of a numeric feature.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_columns,)
+        Solution of the noisy normal equations.
+
+    References
+    ----------
+    Wang: "Revisiting differentially private linear regression", 2018.
+    """
+
+    display_name: ClassVar[str] = "AdaSSP regression"
+    chosen_on: ClassVar[str] = ""
+    releases: ClassVar[str] = (
+        "half of mu squared on the sum of x x^T, of Frobenius sensitivity 1 as |x| <= 1, half on that of "
+        "x t, of sensitivity 1 as the scaled target t lies in [-1, 1]"
+    )
+
+    n_bins: int = 16
+
+    _parameter_constraints = GaussianMethod._parameter_constraints | {"n_bins": COUNT}
+
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+        noise = self._noise_generator()
+        # Both have sensitivity 1 and half of mu squared.
+        sigma = math.sqrt(2) / self._mu()
+        rows = unit_rows(table, self.schema, self.n_bins)
+        inverse = release_inverse(rows, sigma, noise)
+        sums = rows.T @ labels
+        self.weights_ = inverse @ (sums + noise.normal(scale=sigma, size=sums.shape))
+
+    def _values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = unit_rows(table, self.schema, self.n_bins) @ self.weights_
+        return values
+
+
+def release_inverse(
+    rows: scipy.sparse.csr_array, sigma: float, noise: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return the inverse of the noisy sum of x x^T plus a ridge of the size of the noise."""
+    products = (rows.T @ rows).toarray()
+    # The mean with its transpose has sigma on the diagonal, and off it sigma over sqrt(2).
+    drawn = noise.normal(scale=sigma, size=products.shape)
+    values, vectors = np.linalg.eigh(products + (drawn + drawn.T) / 2)
+    # Eigenvalues that noise makes negative would point the wrong way.
+    ridge = max(math.sqrt(2 * len(products)) * sigma, 1.0)
+    inverse: NDArray[np.float64] = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+    return inverse
 
 
 def _to_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,14 +37,13 @@ _STRUCTURE_STREAM, _NOISE_STREAM, _TUNING_STREAM = 0, 1, 2
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A method that meets the contract of the harness; a baseline is a subclass of it.
+class CodedMethod(BaseEstimator, ABC):
+    """What the baselines that classify and those that regress have in common.
 
-    The subclass is a dataclass too (with the same three options, which leave comparison and
+    A subclass is a dataclass too (with the same three options, which leave comparison and
     printing to scikit-learn). Its fields are its own hyper-parameters, and their checks are rows of
-    scikit-learn's table ``_parameter_constraints``. It learns in ``_fit``, answers in
-    ``_probabilities``, and writes its card with ``_card``. Where it has variants, ``mode`` is a
-    field too.
+    scikit-learn's table ``_parameter_constraints``. It learns in ``_fit`` and writes its card with
+    ``_card``. Where it has variants, ``mode`` is a field too.
 
     Parameters
     ----------
@@ -61,15 +60,11 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
         Seed of what protects the rows; None for fresh entropy.
     n_jobs : int or None
         Threads, as joblib counts them; the result does not depend on it.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        All class codes.
     """
 
     display_name: ClassVar[str]
     is_private: ClassVar[bool]
+    schema_input: ClassVar[str] = "schema (bounds, categories, classes)"
 
     schema: FeatureSchema
     epsilon: float = 1.0
@@ -90,12 +85,12 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
     }
 
     @abstractmethod
-    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[Any]) -> None:
         """Learn from rows that have been checked, with parameters that have been checked."""
 
     @abstractmethod
-    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a score of each class, shape (n_rows, n_classes), non-negative and of sum 1."""
+    def _check_labels(self, y: ArrayLike, n_rows: int) -> NDArray[Any]:
+        """Return the labels of rows as ``_fit`` takes them, or say what is wrong with them."""
 
     @abstractmethod
     def privacy_card(self) -> PrivacyCard:
@@ -109,7 +104,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
         X : array-like of shape (n_rows, n_features)
             Coded table.
         y : array-like of shape (n_rows,)
-            Class codes; some classes may be missing.
+            Class codes, some of which may be missing; or numbers for a regressor.
 
         Raises
         ------
@@ -117,40 +112,17 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
             In one line, when a parameter or a row is unusable.
         """
         self._fit(*self._checked(X, y))
-        self.classes_ = np.arange(self.schema.n_classes)
+        if self.schema.n_classes:
+            self.classes_ = np.arange(self.schema.n_classes)
         self.n_features_in_ = self.schema.n_features
         return self
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return how much speaks for each class, shape (n_rows, n_classes).
-
-        As a rule the share of trees that vote for it: post-processing of what was released, not a
-        calibrated probability.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-        """
-        check_is_fitted(self)
-        return self._probabilities(check_table(X, self.schema))
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict the class with the largest score; a tie goes to the lowest code.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Coded table.
-        """
-        return self.predict_proba(X).argmax(axis=1)
-
-    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Check the parameters and rows to learn from; return the rows and labels."""
         self._validate_params()
         self._refuse_narrow_numbers()
         table = check_table(X, self.schema)
-        return table, check_labels(y, len(table), self.schema.n_classes)
+        return table, self._check_labels(y, len(table))
 
     def _refuse_narrow_numbers(self) -> None:
         """Refuse numbers of which a product may wrap or be rounded: less noise than promised."""
@@ -191,7 +163,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
             source=source,
             status=status,
             concerns=tuple(concerns),
-            public_inputs=("schema (bounds, categories, classes)", *public_inputs),
+            public_inputs=(self.schema_input, *public_inputs),
         )
 
     def _for_each_tree(self, work: Callable[[int], Result], n_trees: int) -> list[Result]:
@@ -224,6 +196,50 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):
             _generator(self.random_state, _TUNING_STREAM),
             _generator(self.noise_seed, _TUNING_STREAM),
         )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CodedClassifier(ClassifierMixin, CodedMethod):
+    """A classifier that meets the contract of the harness; a baseline is a subclass of it.
+
+    It is made as :class:`CodedMethod` says, and answers in ``_probabilities``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        All class codes.
+    """
+
+    @abstractmethod
+    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a score of each class, shape (n_rows, n_classes), non-negative and of sum 1."""
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return how much speaks for each class, shape (n_rows, n_classes).
+
+        As a rule the share of trees that vote for it: post-processing of what was released, not a
+        calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Coded table.
+        """
+        check_is_fitted(self)
+        return self._probabilities(check_table(X, self.schema))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Predict the class with the largest score; a tie goes to the lowest code.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Coded table.
+        """
+        return self.predict_proba(X).argmax(axis=1)
+
+    def _check_labels(self, y: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+        return check_labels(y, n_rows, self.schema.n_classes)
 
 
 def _generator(seed: Seed, stream: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""Checks on the rows that a baseline is given: coded tables and class codes.
+"""Checks on the rows that a baseline is given: coded tables, and class codes or numeric targets.
 
 The coded form of a table is described in :mod:`lumberjack.schema`. Nothing here looks at the data
 for anything but a refusal.
@@ -75,13 +75,7 @@ def check_labels(y: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.int64]
     n_classes : int
         Number of classes of the schema.
     """
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
-    if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels.")
-    if n_rows == 0:
-        raise ValueError("X has no rows. A fit needs at least one.")
+    labels = _check_shape(y, n_rows)
     is_code = np.zeros(len(labels), dtype=bool)
     if labels.dtype.kind in "biuf":
         is_code = (labels >= 0) & (labels < n_classes) & (labels == np.floor(labels))
@@ -92,3 +86,32 @@ def check_labels(y: ArrayLike, n_rows: int, n_classes: int) -> NDArray[np.int64]
             "Encode it with FeatureSchema.encode_labels."
         )
     return labels.astype(np.int64)
+
+
+def check_target(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Return the numeric targets of rows, or say what is wrong with them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Finite numbers.
+    n_rows : int
+        Number of rows of the table the targets belong to; at least one.
+    """
+    target = _check_shape(y, n_rows)
+    is_number = target.dtype.kind in "biuf"
+    n_bad = int((~np.isfinite(target)).sum()) if is_number else n_rows
+    if n_bad:
+        raise ValueError(f"y must hold finite numbers, but {n_bad} of {n_rows} are none.")
+    return target.astype(np.float64)
+
+
+def _check_shape(y: ArrayLike, n_rows: int) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
+    if len(labels) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels.")
+    if n_rows == 0:
+        raise ValueError("X has no rows. A fit needs at least one.")
+    return labels

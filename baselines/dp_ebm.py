@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier
+from baselines.coded_classifier import COUNT, FRACTION, CodedClassifier, CodedMethod
+from baselines.coded_regressor import CodedRegressor
 from lumberjack.accounting.guarantee import PrivacyCard
 
 PUBLIC_WEIGHT = 1e-9
@@ -24,8 +25,8 @@ PUBLIC_WEIGHT = 1e-9
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPExplainableBoosting(CodedClassifier):
-    """DP-EBM of interpret-core, with the package's defaults, for two classes.
+class ExplainableBoosting(CodedMethod):
+    """What both DP-EBMs of interpret-core have in common, with the package's defaults.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class DPExplainableBoosting(CodedClassifier):
 
     Attributes
     ----------
-    model_ : interpret.privacy.DPExplainableBoostingClassifier
+    model_ : interpret.privacy.DPExplainableBoostingClassifier or DPExplainableBoostingRegressor
         The fitted model.
 
     Notes
@@ -55,7 +56,6 @@ class DPExplainableBoosting(CodedClassifier):
     explainable boosting", 2021.
     """
 
-    display_name: ClassVar[str] = "DP-EBM"
     is_private: ClassVar[bool] = True
 
     max_bins: int = 32
@@ -64,7 +64,7 @@ class DPExplainableBoosting(CodedClassifier):
     learning_rate: float = 0.01
     bin_budget_fraction: float = 0.1
 
-    _parameter_constraints = CodedClassifier._parameter_constraints | {
+    _parameter_constraints = CodedMethod._parameter_constraints | {
         # The package's accounting takes neither infinity nor zero.
         "epsilon": [Interval(Real, 0, None, closed="neither")],
         "delta": FRACTION,
@@ -74,20 +74,6 @@ class DPExplainableBoosting(CodedClassifier):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "bin_budget_fraction": FRACTION,
     }
-
-    def skip(self, n_rows: int) -> str | None:
-        """Return why the package cannot fit, which is for two classes only.
-
-        Parameters
-        ----------
-        n_rows : int
-            Not used.
-        """
-        if self.schema.n_classes == 2:
-            return None
-        return (
-            f"DP-EBM of interpret-core is for two classes, but there are {self.schema.n_classes}."
-        )
 
     def privacy_card(self) -> PrivacyCard:
         """Return the card of the package's accounting."""
@@ -106,13 +92,12 @@ class DPExplainableBoosting(CodedClassifier):
             public_inputs=("number of rows",),
         )
 
-    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
-        reason = self.skip(len(table))
-        if reason:
-            raise ValueError(reason)
-        package = import_package()
+    def _fit_package(
+        self, name: str, table: NDArray[np.float64], labels: NDArray[Any], **options: Any
+    ) -> None:
+        package = import_package(name)
         schema = self.schema
-        public, classes = self._public_rows()
+        public, numbers = self._public_rows()
         weights = np.append(np.ones(len(table)), np.full(len(public), PUBLIC_WEIGHT))
         model = package(
             feature_names=[f"feature_{j}" for j in range(schema.n_features)],
@@ -127,6 +112,7 @@ class DPExplainableBoosting(CodedClassifier):
             delta=float(self.delta),
             bin_budget_frac=self.bin_budget_fraction,
             privacy_bounds=np.column_stack([schema.lower, schema.upper]),
+            **options,
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "Possible privacy violation")
@@ -134,21 +120,15 @@ class DPExplainableBoosting(CodedClassifier):
             warnings.filterwarnings("ignore", "Privacy violation: using a fixed random_state")
             model.fit(
                 np.vstack([self._with_unseen_category(table), public]),
-                np.append(labels, classes),
+                np.append(labels, numbers),
                 sample_weight=weights,
             )
         # It holds the number of rows, which predictions do not need.
         del model.bag_weights_
         self.model_: Any = model
 
-    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not len(table):
-            return np.empty((0, self.schema.n_classes))
-        probabilities = self.model_.predict_proba(self._with_unseen_category(table))
-        return np.asarray(probabilities, dtype=np.float64)
-
     def _public_rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return rows in which every category, the unseen one too, and every class occurs."""
+        """Return rows in which every category, the unseen one too, and the labels 0 and 1 occur."""
         sizes = self.schema.n_categories + 1
         numbers = np.arange(max(2, int(sizes.max())))
         rows = np.where(self.schema.n_categories, numbers[:, None] % sizes, self.schema.lower)
@@ -160,12 +140,65 @@ class DPExplainableBoosting(CodedClassifier):
         return np.where(is_unseen, self.schema.n_categories.astype(np.float64), table)
 
 
-def import_package() -> Any:
-    """Import the classifier, or say how to install it."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPExplainableBoosting(ExplainableBoosting, CodedClassifier):
+    """DP-EBM for two classes."""
+
+    display_name: ClassVar[str] = "DP-EBM"
+
+    def skip(self, n_rows: int) -> str | None:
+        """Return why the package cannot fit, which is for two classes only.
+
+        Parameters
+        ----------
+        n_rows : int
+            Not used.
+        """
+        if self.schema.n_classes == 2:
+            return None
+        return (
+            f"DP-EBM of interpret-core is for two classes, but there are {self.schema.n_classes}."
+        )
+
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+        reason = self.skip(len(table))
+        if reason:
+            raise ValueError(reason)
+        self._fit_package("DPExplainableBoostingClassifier", table, labels)
+
+    def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not len(table):
+            return np.empty((0, self.schema.n_classes))
+        probabilities = self.model_.predict_proba(self._with_unseen_category(table))
+        return np.asarray(probabilities, dtype=np.float64)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPExplainableBoostingRegression(ExplainableBoosting, CodedRegressor):
+    """DP-EBM for a numeric target between public bounds."""
+
+    display_name: ClassVar[str] = "DP-EBM regression"
+
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+        self._fit_package(
+            "DPExplainableBoostingRegressor",
+            table,
+            labels,
+            privacy_target_min=-1.0,
+            privacy_target_max=1.0,
+        )
+
+    def _values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        predicted = self.model_.predict(self._with_unseen_category(table))
+        return np.asarray(predicted, dtype=np.float64)
+
+
+def import_package(name: str) -> Any:
+    """Import one of the package's two models, or say how to install it."""
     try:
-        from interpret.privacy import DPExplainableBoostingClassifier
+        from interpret import privacy
     except ImportError as error:
         raise ImportError(
             "dp_ebm needs interpret-core. Install it: pip install -c constraints.txt -e '.[bench,rivals]'"
         ) from error
-    return DPExplainableBoostingClassifier
+    return getattr(privacy, name)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from baselines.one_hot_reference import OneHotReference
+from baselines.one_hot_reference import OneHotReference, OneHotRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,6 +57,38 @@ class ExtraTreesReference(OneHotReference):
             max_depth=self.max_depth,
             min_samples_split=self.min_samples_split,
             max_features=self.max_features,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExtraTreesRegression(OneHotRegressor):
+    """Extra Trees for a numeric target on one-hot input, the best of a threshold of each column (not private).
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of trees.
+    min_samples_leaf : int
+        Records of a leaf, at least.
+
+    References
+    ----------
+    Geurts, Ernst, Wehenkel: "Extremely randomized trees", 2006.
+    """
+
+    display_name: ClassVar[str] = "Extra Trees regression (non-private)"
+    source: ClassVar[str] = "scikit-learn ExtraTreesRegressor"
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {"min_samples_leaf": (1, 5, 20)}
+
+    n_estimators: int = 100
+    min_samples_leaf: int = 1
+
+    def _model(self, seed: int) -> ExtraTreesRegressor:
+        return ExtraTreesRegressor(
+            n_estimators=self.n_estimators,
+            min_samples_leaf=self.min_samples_leaf,
             random_state=seed,
             n_jobs=self.n_jobs,
         )

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baselines.coded_classifier import FRACTION, CodedClassifier
+from baselines.coded_classifier import FRACTION, CodedClassifier, CodedMethod
 from lumberjack.accounting.gaussian import get_mu
 from lumberjack.accounting.guarantee import PrivacyCard
 
@@ -21,7 +21,7 @@ SIZE_SHARE = 0.01
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GaussianClassifier(CodedClassifier):
+class GaussianMethod(CodedMethod):
     """A private method whose guarantee is that of Gaussian noise; a rival is a subclass of it.
 
     Attributes
@@ -36,7 +36,7 @@ class GaussianClassifier(CodedClassifier):
     releases: ClassVar[str]
     chosen_on: ClassVar[str] = "Adult, german, splice and optdigits"
 
-    _parameter_constraints = CodedClassifier._parameter_constraints | {"delta": FRACTION}
+    _parameter_constraints = CodedMethod._parameter_constraints | {"delta": FRACTION}
 
     def privacy_card(self) -> PrivacyCard:
         """Return what is claimed about privacy and what is known against it."""
@@ -62,3 +62,8 @@ class GaussianClassifier(CodedClassifier):
         mu = self._mu()
         bought = n_rows + noise.normal(scale=1 / (mu * math.sqrt(SIZE_SHARE)))
         return max(bought, 1.0), mu * math.sqrt(1 - SIZE_SHARE)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GaussianClassifier(GaussianMethod, CodedClassifier):
+    """A classifier of this kind."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from baselines.one_hot_reference import OneHotReference
+from baselines.one_hot_reference import OneHotReference, OneHotRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -37,6 +37,38 @@ class HistGradientBoostingReference(OneHotReference):
 
     def _model(self, seed: int) -> HistGradientBoostingClassifier:
         return HistGradientBoostingClassifier(
+            learning_rate=self.learning_rate,
+            max_iter=self.max_iter,
+            early_stopping=False,
+            random_state=seed,
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class HistGradientBoostingRegression(OneHotRegressor):
+    """Histogram-based gradient boosting of a numeric target on one-hot input (not private).
+
+    Parameters
+    ----------
+    learning_rate : float
+        Share of each step that is taken.
+    max_iter : int
+        Number of trees.
+
+    References
+    ----------
+    Friedman: "Greedy function approximation: a gradient boosting machine", 2001.
+    """
+
+    display_name: ClassVar[str] = "Gradient boosting regression (non-private)"
+    source: ClassVar[str] = "scikit-learn HistGradientBoostingRegressor"
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {"max_iter": (50, 100, 200, 400)}
+
+    learning_rate: float = 0.1
+    max_iter: int = 100
+
+    def _model(self, seed: int) -> HistGradientBoostingRegressor:
+        return HistGradientBoostingRegressor(
             learning_rate=self.learning_rate,
             max_iter=self.max_iter,
             early_stopping=False,

@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import ParameterGrid
 
-from baselines.coded_classifier import CodedClassifier
+from baselines.coded_classifier import CodedClassifier, CodedMethod
+from baselines.coded_regressor import CodedRegressor
 from lumberjack.accounting.guarantee import PrivacyCard
 from lumberjack.schema import FeatureSchema
 from lumberjack.seeds import seed_sequence
@@ -54,8 +55,8 @@ def one_hot(table: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.flo
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneHotReference(CodedClassifier):
-    """A scikit-learn classifier on one-hot input that meets the contract of all methods.
+class OneHotMethod(CodedMethod):
+    """A scikit-learn model on one-hot input that meets the contract of all methods.
 
     A reference gives its model and the grid of its search; everything else is here.
 
@@ -63,46 +64,47 @@ class OneHotReference(CodedClassifier):
     ----------
     grid : mapping of str to sequence
         Values of the parameters that :meth:`tune` tries.
-    needs_two_classes : bool
-        Whether the model refuses rows of a single class, so that a constant must stand in for it.
-    model_ : scikit-learn classifier
+    model_ : scikit-learn estimator
         The fitted model.
     """
 
     is_private: ClassVar[bool] = False
     grid: ClassVar[Mapping[str, Sequence[Any]]]
     source: ClassVar[str]
-    needs_two_classes: ClassVar[bool] = False
 
     @abstractmethod
     def _model(self, seed: int) -> Any:
-        """Return the unfitted scikit-learn classifier for the current parameters."""
+        """Return the unfitted scikit-learn estimator for the current parameters."""
+
+    @abstractmethod
+    def _score(self, predicted: NDArray[Any], labels: NDArray[Any]) -> float:
+        """Return how good predictions are on validation rows, larger being better."""
 
     def _columns(self, table: NDArray[np.float64]) -> Any:
-        """Return the matrix that the classifier learns from."""
+        """Return the matrix that the model learns from."""
         return one_hot(table, self.schema)
 
     def tune(
         self, X: ArrayLike, y: ArrayLike, X_validation: ArrayLike, y_validation: ArrayLike
     ) -> dict[str, Any]:
-        """Choose from :attr:`grid` by accuracy on validation rows, the first of equals.
+        """Choose from :attr:`grid` by accuracy or squared error on validation rows, the first of equals.
 
         Parameters
         ----------
         X, X_validation : array-like of shape (n_rows, n_features)
             Coded tables.
         y, y_validation : array-like of shape (n_rows,)
-            Class codes.
+            Class codes, or numbers.
         """
         table, labels = self._checked(X, y)
         validation, target = self._checked(X_validation, y_validation)
         columns, validation_columns = self._columns(table), self._columns(validation)
-        best_accuracy, best = -1.0, {}
+        best_score, best = -np.inf, {}
         for setting in ParameterGrid(dict(self.grid)):
             model = clone(self).set_params(**setting)._fitted_model(columns, labels)
-            accuracy = float((model.predict(validation_columns) == target).mean())
-            if accuracy > best_accuracy:
-                best_accuracy, best = accuracy, setting
+            score = self._score(model.predict(validation_columns), target)
+            if score > best_score:
+                best_score, best = score, setting
         return best
 
     def privacy_card(self) -> PrivacyCard:
@@ -113,8 +115,28 @@ class OneHotReference(CodedClassifier):
             concerns=("the model is computed from the exact records",),
         )
 
-    def _fit(self, table: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+    def _fit(self, table: NDArray[np.float64], labels: NDArray[Any]) -> None:
         self.model_ = self._fitted_model(self._columns(table), labels)
+
+    def _fitted_model(self, columns: Any, labels: NDArray[Any]) -> Any:
+        seed = int(seed_sequence(self.random_state).generate_state(1)[0])
+        return self._model(seed).fit(columns, labels)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneHotReference(OneHotMethod, CodedClassifier):
+    """A classifier of this kind.
+
+    Attributes
+    ----------
+    needs_two_classes : bool
+        Whether the model refuses rows of a single class, so that a constant must stand in for it.
+    """
+
+    needs_two_classes: ClassVar[bool] = False
+
+    def _score(self, predicted: NDArray[Any], labels: NDArray[Any]) -> float:
+        return float((predicted == labels).mean())
 
     def _probabilities(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         # A class that no training record had is unknown to the model.
@@ -124,8 +146,19 @@ class OneHotReference(CodedClassifier):
             probabilities[:, self.model_.classes_] = known
         return probabilities
 
-    def _fitted_model(self, columns: Any, labels: NDArray[np.int64]) -> Any:
+    def _fitted_model(self, columns: Any, labels: NDArray[Any]) -> Any:
         if self.needs_two_classes and labels.min() == labels.max():
             return DummyClassifier().fit(columns, labels)
-        seed = int(seed_sequence(self.random_state).generate_state(1)[0])
-        return self._model(seed).fit(columns, labels)
+        return super()._fitted_model(columns, labels)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneHotRegressor(OneHotMethod, CodedRegressor):
+    """A regressor of this kind."""
+
+    def _score(self, predicted: NDArray[Any], labels: NDArray[Any]) -> float:
+        return -float(((predicted - labels) ** 2).mean())
+
+    def _values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = self.model_.predict(self._columns(table))
+        return values

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -27,7 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,14 @@ def adult_table() -> Table:
 
 
 def forest(
-    kind: type, schema: FeatureSchema, seed: int, n_trees: int = N_TREES, n_jobs: int = 1
+    kind: type,
+    schema: FeatureSchema,
+    seed: int,
+    n_trees: int = N_TREES,
+    n_jobs: int = 1,
+    *,
+    noise: Literal["continuous", "discrete"] = "continuous",
+    is_seeded: bool = True,
 ) -> Any:
     """Return an unfitted forest at epsilon 1, with the accounting that takes no time itself."""
     return kind(
@@ -94,8 +102,9 @@ def forest(
         n_estimators=n_trees,
         accounting="paper" if kind is LumberjackClassifier else "safe",
         schema=schema,
+        noise=noise,
         random_state=seed,
-        noise_seed=seed,
+        noise_seed=seed if is_seeded else None,
         n_jobs=n_jobs,
     )
 
@@ -116,17 +125,28 @@ def against_extra_trees(name: str, table: Table, repeats: int) -> list[dict[str,
     X, y, schema = table
     hot = one_hot(X, schema)
     least = 10 if len(y) < 100_000 else 20
-    kinds = {"Lumberjack": LumberjackClassifier, "Guided Lumberjack": GuidedLumberjackClassifier}
+    guided = GuidedLumberjackClassifier
+    kinds: dict[str, Callable[[int], Any]] = {
+        "Lumberjack": functools.partial(forest, LumberjackClassifier, schema),
+        "Guided Lumberjack": functools.partial(forest, guided, schema),
+    }
+    noises: tuple[Literal["continuous", "discrete"], ...] = ("continuous", "discrete")
+    for noise, is_seeded in itertools.product(noises, (True, False)):
+        if (noise, is_seeded) != ("continuous", True):
+            label = f"Guided Lumberjack, {noise} noise, {'seeded' if is_seeded else 'system'}"
+            kinds[label] = functools.partial(
+                forest, guided, schema, noise=noise, is_seeded=is_seeded
+            )
     calls: dict[str, Callable[[int], Any]] = {
-        label: functools.partial(lambda kind, seed: forest(kind, schema, seed).fit(X, y), kind)
-        for label, kind in kinds.items()
+        label: functools.partial(lambda make, seed: make(seed).fit(X, y), make)
+        for label, make in kinds.items()
     }
     reference = f"ExtraTrees (max_features=1, min_samples_split={least}, one-hot)"
     calls[reference] = lambda seed: ExtraTreesClassifier(
         N_TREES, max_features=1, min_samples_split=least, random_state=seed, n_jobs=1
     ).fit(hot, y)
-    for kind in kinds.values():
-        forest(kind, schema, 0, 2).fit(X[:2000], y[:2000])
+    for make in kinds.values():
+        make(0, n_trees=2).fit(X[:2000], y[:2000])
     seconds = least_seconds(calls, repeats)
     return [
         {"part": "fit", "table": name, "method": label, "seconds": value}

@@ -19,7 +19,7 @@ from lumberjack_bench.datasets.draft import MARK, draft_schema
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the draft for the table named on the command line; return the exit code."""
+    """Print the draft for the table named on the command line; return 2 when it cannot be read."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         draft = draft_schema(given.file, given.label, decimal=given.decimal)
     except DatasetError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 2
     sys.stdout.buffer.write(draft.text.encode("utf-8"))
     for note in draft.notes:
         print(note, file=sys.stderr)

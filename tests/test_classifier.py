@@ -259,13 +259,18 @@ def test_it_clones_and_works_in_a_pipeline_and_a_grid_search():
 
 def test_facts_read_off_the_rows_are_announced_and_recorded():
     X, y = table(500)
-    with pytest.warns(PrivacyLeakWarning, match="bounds and categories and classes were read off"):
+    said = "^bounds of 'x' and categories of 'colour' and classes were read off"
+    with pytest.warns(PrivacyLeakWarning, match=said):
         model = LumberjackClassifier(noise_seed=0).fit(X, y)
     assert any("not covered by the guarantee" in caveat for caveat in model.ledger_.caveats)
     with pytest.warns(PrivacyLeakWarning, match="^classes were read off"):
         LumberjackClassifier(
             noise_seed=0, bounds={"x": (0, 1)}, categories={"colour": ["red", "green", "blue"]}
         ).fit(X, y)
+    wide = np.column_stack([np.arange(500)] * 7)
+    said = "^bounds of 'x1', 'x2', 'x3', 'x4', 'x5' and 1 more were read off"
+    with pytest.warns(PrivacyLeakWarning, match=said):
+        LumberjackClassifier(noise_seed=0, bounds={0: (0, 499)}, classes=np.unique(y)).fit(wide, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LumberjackClassifier(

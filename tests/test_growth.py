@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lumberjack.discrete_gaussian import get_block_table
 from lumberjack.growth import Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE
 from lumberjack.keyed_draws import keyed_bits
@@ -26,9 +27,11 @@ def rows_for(public, n_rows, seed):
     return np.asfortranarray(np.column_stack(columns).astype(float))
 
 
-def grow(X, y, public, *, height, sigma, tau, tree=1, noise=1):
+def grow(X, y, public, *, height, sigma, tau, tree=1, noise=1, is_discrete=False):
     table = TrainingRows(rank_table(X), y, PublicFacts(2, *public, 1), NO_GUIDE, SplitRule())
     search = Search(height, sigma, tau)
+    if is_discrete:
+        search = Search(height, 1.0, tau, get_block_table(sigma))
     return grow_tree(table, search, np.uint64(tree), np.random.default_rng(noise))
 
 
@@ -103,11 +106,25 @@ def gaussian_check(sigma, tau, rng):
     return lambda count: count > 0 and count + sigma * rng.standard_normal() > tau
 
 
-def statistics_of_plain(X, public, height, sigma, tau, n_runs, tree_of):
+def discrete_check(sigma, tau, rng):
+    integers = np.arange(-int(10 * sigma), int(10 * sigma) + 1)
+    weights = np.exp(-(integers**2) / (2 * sigma**2))
+    above = np.cumsum((weights / weights.sum())[::-1])[::-1]
+    chance = dict(zip(integers.tolist(), above.tolist(), strict=True))
+
+    def check(count):
+        least = int(tau) + 1 - count
+        probability = chance.get(least, float(least < 0))
+        return count > 0 and rng.random() < probability
+
+    return check
+
+
+def statistics_of_plain(X, public, height, sigma, tau, n_runs, tree_of, make_check):
     result = []
     for run in range(n_runs):
         tree = PlainTree(X, public, height, np.uint64(tree_of(run)))
-        heavy = tree.heavy(gaussian_check(sigma, tau, np.random.default_rng([7, run])))
+        heavy = tree.heavy(make_check(sigma, tau, np.random.default_rng([7, run])))
         # A terminal node stays a leaf even where it is Heavy.
         inner = [p for p in heavy if p in tree.children]
         leaves = [c for p in inner for c in tree.children[p] if c not in inner] or [()]
@@ -121,11 +138,19 @@ def statistics_of_plain(X, public, height, sigma, tau, n_runs, tree_of):
     return np.array(result)
 
 
-def statistics_of_builder(X, y, public, height, sigma, tau, n_runs, tree_of):
+def statistics_of_builder(X, y, public, height, sigma, tau, n_runs, tree_of, is_discrete):
     result = []
     for run in range(n_runs):
         tree = grow(
-            X, y, public, height=height, sigma=sigma, tau=tau, tree=tree_of(run), noise=[8, run]
+            X,
+            y,
+            public,
+            height=height,
+            sigma=sigma,
+            tau=tau,
+            tree=tree_of(run),
+            noise=[8, run],
+            is_discrete=is_discrete,
         )
         left = tree.children_left
         depth = np.zeros(len(left), dtype=int)
@@ -151,16 +176,23 @@ def p_value_of_same_law(first, second):
 
 
 @pytest.mark.parametrize("public", [NUMERIC, MIXED], ids=["numeric", "mixed"])
+@pytest.mark.parametrize("is_discrete", [False, True], ids=["continuous", "discrete"])
 @pytest.mark.parametrize(
     ("n_rows", "height", "sigma", "tau"),
     [(14, 8, 1.5, 4.0), (30, 5, 2.0, 6.0), (60, 12, 6.0, 20.0)],
 )
-def test_lazy_builder_has_the_law_of_the_plain_algorithm(public, n_rows, height, sigma, tau):
+def test_lazy_builder_has_the_law_of_the_plain_algorithm(
+    public, n_rows, height, sigma, tau, is_discrete
+):
     X = rows_for(public, n_rows, seed=3)
     y = np.zeros(n_rows, dtype=np.int64)
     runs = 1500
-    plain = statistics_of_plain(X, public, height, sigma, tau, runs, lambda run: run % 50)
-    lazy = statistics_of_builder(X, y, public, height, sigma, tau, 4 * runs, lambda run: run % 50)
+    check = discrete_check if is_discrete else gaussian_check
+    setting = (height, sigma, tau)
+    plain = statistics_of_plain(X, public, *setting, runs, lambda run: run % 50, check)
+    lazy = statistics_of_builder(
+        X, y, public, *setting, 4 * runs, lambda run: run % 50, is_discrete
+    )
     for column in range(3):
         assert p_value_of_same_law(plain[:, column], lazy[:, column]) > 1e-4
 

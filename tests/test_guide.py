@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from released_guide import release_guide
 
 from lumberjack import guide as module
 from lumberjack.guide import (
@@ -9,7 +10,6 @@ from lumberjack.guide import (
     count_cells,
     haar_denoise,
     order_categories,
-    release_guide,
 )
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 

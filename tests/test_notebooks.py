@@ -60,10 +60,34 @@ def test_the_first_shows_a_guarantee_a_ledger_and_a_better_accuracy_than_the_maj
 
 
 @pytest.mark.slow
-def test_the_second_ends_with_a_comparison_and_a_picture():
+def test_the_second_has_a_comparison_a_picture_and_one_to_pick_in(tmp_path, request):
     outputs = run("from_results_to_a_figure.ipynb")
     assert "4 ok" in printed(outputs)
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(pictures) == 1
     tables = [output["data"]["text/plain"] for output in outputs if "data" in output]
     assert any("won-tied-lost" in text for text in tables)
+
+    (frame,) = [
+        html
+        for output in outputs
+        if "<iframe" in (html := output.get("data", {}).get("text/html", ""))
+    ]
+    page = tmp_path / "cell.html"
+    page.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frame}', encoding="utf-8")
+    # Asked for this late, so that all above is tested where there is no browser.
+    browser = request.getfixturevalue("browser")
+    browser.get(page.as_uri())
+    browser.switch_to.frame(0)
+
+    def names():
+        found = browser.find_elements("css selector", "svg .name")
+        return {one.text.split()[0] for one in found}
+
+    assert names() == {"Lumberjack", "Fully", "Majority"}
+    browser.find_element("css selector", "[value=majority]").click()
+    browser.find_element("css selector", "[name=metric] [value=log_loss]").click()
+    assert names() == {"Lumberjack", "Fully"}
+    axis = browser.find_element("css selector", "svg .axis")
+    assert axis.text == "Log loss (less is better)"
+    assert browser.get_log("browser") == []

@@ -91,6 +91,18 @@ def test_a_schema_survives_the_trip_to_plain_data():
     assert other.digest() != SCHEMA.digest()
 
 
+def test_a_schema_of_a_numeric_target_has_bounds_in_place_of_classes():
+    schema = FeatureSchema(SCHEMA.features, label="income", target_bounds=(0, 1e5))
+    assert FeatureSchema.from_dict(schema.to_dict()) == schema
+    assert schema.coded().target_bounds == (0.0, 1e5)
+    assert "classes" not in schema.to_dict()
+    assert schema.encode_target([-1, "20", 2e5]).tolist() == [0.0, 20.0, 1e5]
+    with pytest.raises(SchemaError, match=r"2 entries that are missing.* e.g. 'much'"):
+        schema.encode_target([1.0, "much", None])
+    with pytest.raises(SchemaError, match="no target_bounds: its label is a class"):
+        SCHEMA.encode_target([1.0])
+
+
 def test_encoding_a_row_does_not_depend_on_the_other_rows():
     alone = SCHEMA.encode(frame().iloc[:1]).values
     beside = SCHEMA.encode(frame(age=[20.0, 1e9], work=["State", "Martian"])).values[:1]
@@ -116,6 +128,14 @@ def test_encoding_a_row_does_not_depend_on_the_other_rows():
         (lambda: FeatureSchema((NumericFeature("x", 0, 1),), (0, 0)), "0 and 0 are read alike"),
         (lambda: FeatureSchema((NumericFeature("x", 0, 1),), (0, "")), "hold a missing entry"),
         (lambda: FeatureSchema((NumericFeature("x", 0, 1),), (0, 1), "x"), "also a feature"),
+        (lambda: FeatureSchema(SCHEMA.features), "at least one class, or target_bounds"),
+        (lambda: FeatureSchema(SCHEMA.features, (0,), target_bounds=(0, 1)), "not both"),
+        (lambda: FeatureSchema(SCHEMA.features, target_bounds=(1,)), "must be (lower, upper)"),
+        (
+            lambda: FeatureSchema(SCHEMA.features, target_bounds=(2, 1)),
+            "target 'label': bounds are",
+        ),
+        (lambda: FeatureSchema(SCHEMA.features, target_bounds=(2, 2)), "must be less than upper=2"),
         (lambda: FeatureSchema.from_dict({"classes": [0, 1]}), "'features' must be a list"),
         (
             lambda: FeatureSchema.from_dict(

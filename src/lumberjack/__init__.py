@@ -7,12 +7,17 @@ from lumberjack.accounting import Guarantee, Ledger, NeighbouringRelation, Priva
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature, SchemaError
 
 if TYPE_CHECKING:
+    from lumberjack.additive_classifier import AdditiveForestClassifier
+    from lumberjack.additive_regressor import AdditiveForestRegressor
     from lumberjack.classifier import LumberjackClassifier
-    from lumberjack.forest import DataOutsideSchemaWarning
+    from lumberjack.estimator import DataOutsideSchemaWarning
     from lumberjack.guided_classifier import GuidedLumberjackClassifier
     from lumberjack.public_facts import PrivacyLeakWarning
+    from lumberjack.regressor import LumberjackRegressor
 
 __all__ = [
+    "AdditiveForestClassifier",
+    "AdditiveForestRegressor",
     "CategoricalFeature",
     "DataOutsideSchemaWarning",
     "FeatureSchema",
@@ -20,6 +25,7 @@ __all__ = [
     "GuidedLumberjackClassifier",
     "Ledger",
     "LumberjackClassifier",
+    "LumberjackRegressor",
     "NeighbouringRelation",
     "NumericFeature",
     "PrivacyCard",
@@ -30,9 +36,12 @@ __all__ = [
 # The estimators bring numba and scikit-learn, seconds that whoever needs only a schema should not
 # wait for.
 _LATE = {
+    "AdditiveForestClassifier": "lumberjack.additive_classifier",
+    "AdditiveForestRegressor": "lumberjack.additive_regressor",
     "GuidedLumberjackClassifier": "lumberjack.guided_classifier",
     "LumberjackClassifier": "lumberjack.classifier",
-    "DataOutsideSchemaWarning": "lumberjack.forest",
+    "LumberjackRegressor": "lumberjack.regressor",
+    "DataOutsideSchemaWarning": "lumberjack.estimator",
     "PrivacyLeakWarning": "lumberjack.public_facts",
 }
 

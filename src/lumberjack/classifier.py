@@ -20,14 +20,19 @@ from lumberjack.accounting import (
     Ledger,
     PrivacyCard,
     Structure,
-    calibrate_joint,
     calibrate_separately,
     get_n_queries_per_record,
 )
-from lumberjack.accounting.tight import calibrate_tight
 from lumberjack.forest import PrivateForestClassifier
 from lumberjack.leaves import class_shares, release_counts, release_labels
-from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
+from lumberjack.noise import Noise
+from lumberjack.releases import (
+    SAFE_THEOREM,
+    TIGHT_THEOREM,
+    ForestNoise,
+    calibrate_together,
+    list_releases,
+)
 from lumberjack.schema import FeatureSchema
 
 
@@ -74,11 +79,15 @@ class LumberjackClassifier(PrivateForestClassifier):
         fit raises is the data holder's own check and is not covered by the guarantee.
     unknown_labels : {"raise", "drop"}, default="raise"
         What to do with rows whose label is not among the classes.
+    noise : {"continuous", "discrete"}, default="continuous"
+        Gaussian noise in double precision, released on a grid, or the discrete Gaussian on whole
+        numbers, drawn without rounding errors and accounted for as such (about 0.1 % more noise).
     random_state : int, RandomState, SeedSequence or None, default=None
         Seed of the splits only. Splits carry no private information.
     noise_seed : int, SeedSequence or None, default=None
-        Seed of the privacy noise. None draws it from the operating system's entropy; a fixed
-        value is for experiments, is flagged in the ledger and is not private in deployment.
+        Seed of the privacy noise. None draws all of it from the operating system's cryptographic
+        source; a fixed value is for experiments, is flagged in the ledger and is not private in
+        deployment.
     n_jobs : int or None, default=None
         Number of threads that grow trees and predict. It never changes the result.
 
@@ -141,6 +150,7 @@ class LumberjackClassifier(PrivateForestClassifier):
         classes: ArrayLike | None = None,
         missing: Literal["raise", "fill"] = "raise",
         unknown_labels: Literal["raise", "drop"] = "raise",
+        noise: Literal["continuous", "discrete"] = "continuous",
         random_state: Any = None,
         noise_seed: Any = None,
         n_jobs: int | None = None,
@@ -158,6 +168,7 @@ class LumberjackClassifier(PrivateForestClassifier):
         self.classes = classes
         self.missing = missing
         self.unknown_labels = unknown_labels
+        self.noise: Noise = noise
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -188,25 +199,21 @@ class LumberjackClassifier(PrivateForestClassifier):
         n_trees = int(self.n_estimators)
         count = n_trees * get_n_queries_per_record(self.max_depth)
         share = self.structure_share
-        structure = Structure("structure", count, share)
+        structure = Structure("structure", count, share, step=self._count_step)
         is_vote = self.leaves == "labels"
         mechanism: Literal["gaussian", "exponential"] = "exponential" if is_vote else "gaussian"
-        leaves = Group("leaves", n_trees, 1.0 - share, mechanism=mechanism)
+        leaves = Group("leaves", n_trees, 1.0 - share, mechanism=mechanism, step=self._count_step)
         total = Guarantee(self.epsilon, self.delta)
-        guarantees = None
-        theorem = SAFE_THEOREM
-        if self.accounting == "tight":
-            noise = calibrate_tight(self.epsilon, self.delta, structure, [leaves])
-            theorem = TIGHT_THEOREM
-        elif self.accounting == "safe" and not is_vote:
-            noise = calibrate_joint(self.epsilon, self.delta, structure, [leaves])
-        else:
-            is_paper = self.accounting == "paper"
-            own = Guarantee(share * self.epsilon, share * self.delta)
-            rest = Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
-            guarantees = (own, rest)
-            noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
-            theorem = "Theorem 6" if is_paper else SAFE_THEOREM
+        if self.accounting == "tight" or (self.accounting == "safe" and not is_vote):
+            return calibrate_together(
+                self.epsilon, self.delta, self.accounting, structure, [leaves]
+            )
+        is_paper = self.accounting == "paper"
+        own = Guarantee(share * self.epsilon, share * self.delta)
+        rest = Guarantee(self.epsilon - own.epsilon, self.delta - own.delta)
+        guarantees = (own, rest)
+        noise = calibrate_separately(structure, [leaves], guarantees, is_paper=is_paper)
+        theorem = "Theorem 6" if is_paper else SAFE_THEOREM
         ledger = list_releases(noise, theorem, self.accounting, total, guarantees)
         return ledger, ForestNoise.of(noise)
 
@@ -214,8 +221,8 @@ class LumberjackClassifier(PrivateForestClassifier):
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
     ) -> NDArray[np.float64]:
         if self.leaves == "labels":
-            return release_labels(counts, scale, generator)
-        return release_counts(counts, scale, generator)
+            return release_labels(counts, scale, generator, noise=self.noise)
+        return release_counts(counts, scale, generator, noise=self.noise)
 
     def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         return released if self.leaves == "labels" else class_shares(released)

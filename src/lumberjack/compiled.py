@@ -14,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import cfunc, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,6 +62,41 @@ def _digest(folder: Path) -> str:
     for path in found:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that C code can call, and keep the result while its own file stays the same.
+
+    Parameters
+    ----------
+    signature : str
+        In numba's words, e.g. ``"double(CPointer(uint64))"``.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return cfunc(signature, cache=True)(function)
+        except RuntimeError:
+            _say_that_nothing_is_kept()
+            return cfunc(signature)(function)
+
+    return decorate
+
+
+def _call_at(context: Any, address: Any, pointer: Any) -> Any:
+    """Call the C function ``void f(uint64_t)`` at an address with a pointer (in compiled code)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = cgutils.ir.IntType(64)
+        function = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [word])
+        target = builder.inttoptr(arguments[0], function.as_pointer())
+        builder.call(target, [builder.ptrtoint(arguments[1], word)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, pointer), generate
+
+
+call_at: Callable[..., None] = intrinsic(_call_at)
 
 
 @functools.cache

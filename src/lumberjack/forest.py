@@ -1,65 +1,35 @@
-"""What every forest here does: resolve public facts, grow trees with their noise, vote.
+"""What every forest here does: grow trees with their noise, average their leaves.
 
 Which budget buys which noise, and what a leaf says, is decided by the estimators:
-:mod:`lumberjack.classifier` and :mod:`lumberjack.guided_classifier`.
+:mod:`lumberjack.classifier`, :mod:`lumberjack.guided_classifier` and :mod:`lumberjack.regressor`.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Ledger
-from lumberjack.growth import Search, TrainingRows, grow_tree
-from lumberjack.guide import NO_GUIDE, Guide
-from lumberjack.public_facts import (
-    GivenFacts,
-    PrivacyLeakWarning,
-    check_fill_values,
-    classes_as_array,
-    resolve_schema,
-)
+from lumberjack.discrete_gaussian import NO_TABLE, get_block_table
+from lumberjack.estimator import CodedRows, PrivateEstimator, make_generator
+from lumberjack.growth import CountedTree, Search, TrainingRows, grow_tree
+from lumberjack.guide import NO_GUIDE, Guide, make_guide
+from lumberjack.noise import COUNT_STEP, SUM_STEP
+from lumberjack.private_classifier import PrivateClassifier
 from lumberjack.ranks import rank_table
-from lumberjack.reading import is_frame, read_column, read_entry, read_table, rows_apart, shown
 from lumberjack.releases import ForestNoise
-from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, SchemaError
-from lumberjack.seeds import seed_sequence
+from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
+from lumberjack.stacking import StackSums
+from lumberjack.transcript import Transcript, list_forest_transcript
 from lumberjack.tree import ReleasedTree
-
-
-class DataOutsideSchemaWarning(UserWarning):
-    """Entries were clipped, treated as unseen or filled; meant for the data holder only."""
-
-
-FEWEST_TO_WARN = 10
-"""A few rows to predict may all lie outside the schema by chance."""
-
-
-_ROWS_AT_A_TIME = 8192
-"""Rows that are predicted together, few enough to stay in a processor's own cache."""
-
-
-class CodedRows(NamedTuple):
-    """Training rows as numbers (NOT private), and what is public about them."""
-
-    values: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    schema: FeatureSchema
-    names: tuple[str, ...] | None
-    caveats: tuple[str, ...]
 
 
 class GrownTree(NamedTuple):
@@ -70,20 +40,43 @@ class GrownTree(NamedTuple):
     leaf_of_row: NDArray[np.int32] | None
 
 
-def _generator(seeds: np.random.SeedSequence) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(seeds))
+class Released(NamedTuple):
+    """All that a fit releases, and the rows it was released of (NOT private).
 
-
-class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
-    """What the private forests have in common; not to be used by itself.
-
-    A subclass stores its parameters in its constructor, ``epsilon``, ``delta``, ``n_estimators``,
-    ``max_depth``, ``schema``, ``bounds``, ``categories``, ``classes``, ``missing``,
-    ``unknown_labels``, ``random_state``, ``noise_seed`` and ``n_jobs`` among them.
+    Attributes
+    ----------
+    coded : CodedRows
+    noise : ForestNoise
+    cells : list of ndarray or None
+        Noisy histograms (:func:`lumberjack.guide.release_cells`), if there are any.
+    guide : Guide or None
+        Made of them.
+    rows : TrainingRows
+    grown : list of GrownTree
+    stack : StackSums or None
+        Noisy sums (:func:`lumberjack.stacking.release_stack`), if there are any.
     """
 
-    display_name: ClassVar[str]
-    is_private: ClassVar[bool] = True
+    coded: CodedRows
+    noise: ForestNoise
+    cells: list[NDArray[np.float64]] | None
+    guide: Guide | None
+    rows: TrainingRows
+    grown: list[GrownTree]
+    stack: StackSums | None
+
+
+class PrivateForest(PrivateEstimator):
+    """What the private forests have in common; not to be used by itself.
+
+    Among a subclass's parameters are also ``n_estimators`` and ``max_depth``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateEstimator._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_depth": [Interval(Integral, 1, None, closed="left")],
+    }
 
     drop_first_category: bool = True
     """Whether the first category of each feature is no candidate for a uniform split, as in the
@@ -92,36 +85,24 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
     looks_back: ClassVar[bool] = False
     """Whether the leaf of each training row in each tree is kept until the trees are grown."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 1, None, closed="left")],
-        "schema": [FeatureSchema, None],
-        "categories": [Mapping, None],
-        "missing": [StrOptions({"raise", "fill"})],
-        "unknown_labels": [StrOptions({"raise", "drop"})],
-        "n_jobs": [Integral, None],
-    }
-
     @abstractmethod
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
 
     @abstractmethod
-    def _release_leaves(
-        self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Turn the leaves' class counts into what is released of them."""
+    def _answer_leaves(
+        self,
+        grown: CountedTree,
+        rows: CodedRows,
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what is released of each leaf, and its scores, both of shape (n_leaves, any)."""
 
-    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn what is released of the leaves into class scores."""
-        return released
-
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
-        """Return what is released before the trees; nothing, unless a subclass does."""
+    ) -> list[NDArray[np.float64]] | None:
+        """Return the noisy histograms of the guide; none, unless a subclass releases them."""
         return None
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
@@ -140,9 +121,13 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
-        """Return the fitted attributes of the subclass, released after the trees."""
-        return {}
+    ) -> StackSums | None:
+        """Return the noisy sums that are released after the trees; none, unless a subclass does."""
+        return None
+
+    def _get_fitted(self, released: Released) -> dict[str, Any]:
+        """Return the fitted attributes that hold what was released."""
+        return {"estimators_": [one.tree for one in released.grown]}
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]
@@ -150,116 +135,35 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
         """Return encoded rows on the scale of the trees, and which features hold codes on it."""
         return values, self.schema_.n_categories > 0
 
-    def fit(self, X: Any, y: ArrayLike, **unsupported: Any) -> Self:
-        """Fit the forest, spending the whole budget once.
+    def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
+        ledger, released = self._release(coded)
+        return ledger, self._get_fitted(released)
 
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Training rows, in the schema's own values.
-        y : array-like of shape (n_rows,)
-            Class labels.
-        **unsupported
-            Nothing; ``sample_weight`` is refused with its reason.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            For parameters out of range, rows that do not fit the schema, missing entries or unknown
-            labels (unless asked to route them), or an empty table.
-        """
-        _refuse_fit_parameters(unsupported)
-        self._check_parameters()
-        coded = self._read_training_rows(X, y)
+    def _release(self, coded: CodedRows) -> tuple[Ledger, Released]:
+        """Return the ledger and all that is released of the rows."""
         ledger, noise = self._calibrate(coded.schema)
-        caveats = [*coded.caveats]
-        if self.noise_seed is not None:
-            caveats.append("the noise is seeded: not private in deployment")
         n_trees = int(self.n_estimators)
-        split_seed, noise_seed = seed_sequence(self.random_state), seed_sequence(self.noise_seed)
+        split_seed, noise_seeds = self._spawn_seeds(n_trees + 2)
+        *tree_noise, guide_noise, stack_noise = noise_seeds
         tree_keys = split_seed.generate_state(n_trees, dtype=np.uint64)
-        *tree_noise, guide_noise, stack_noise = noise_seeds = noise_seed.spawn(n_trees + 2)
-        _check_unrelated(split_seed, noise_seeds)
-        guide = self._release_guide(coded, noise, _generator(guide_noise))
+        cells = self._release_cells(coded, noise, make_generator(guide_noise))
+        guide = None if cells is None else make_guide(cells, coded.schema, noise.scales["guide"])
         rows = self._get_training_rows(coded, guide)
         grown = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._grow)(rows, key, _generator(seeds), noise)
+            delayed(self._grow)(rows, coded, key, make_generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        rest = self._release_stack(rows, guide, grown, noise, _generator(stack_noise))
-        # Only now, so that a fit that fails leaves nothing of the rows behind.
-        for name, value in rest.items():
-            setattr(self, name, value)
-        self.estimators_ = [one.tree for one in grown]
-        self.schema_ = coded.schema
-        self.n_features_in_ = coded.schema.n_features
-        if coded.names is not None:
-            self.feature_names_in_ = np.array(coded.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.ledger_ = replace(ledger, caveats=tuple(caveats))
-        self.guarantee_ = self.ledger_.total
-        self.classes_ = classes_as_array(coded.schema.classes)
-        return self
+        stack = self._release_stack(rows, guide, grown, noise, make_generator(stack_noise))
+        return ledger, Released(coded, noise, cells, guide, rows, grown, stack)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities, all of them functions of what was released.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rows, n_classes)
-            Vote shares (leaves that vote), mean class shares (leaves with noisy counts), or those of
-            the logistic model (stacking).
-        """
-        values = self._encode_queries(X)
-        # A row's probabilities are its own, so blocks of rows change nothing.
-        n_blocks = max(-(-len(values) // _ROWS_AT_A_TIME), 1)
-        parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._get_probabilities)(np.asfortranarray(block))
-            for block in np.array_split(values, n_blocks)
-        )
-        return np.concatenate(parts)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithms of :meth:`predict_proba`, minus infinity for a share of 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what :meth:`predict_proba` gives for encoded rows: the mean score of the trees."""
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean scores of the trees for encoded rows, shape (n_rows, n_scores)."""
         scaled, is_categorical = self._to_tree_scale(values)
         scaled = np.ascontiguousarray(scaled)
-        total = np.zeros((len(values), self.schema_.n_classes))
+        total = np.zeros((len(values), self.estimators_[0].value.shape[1]))
         for tree in self.estimators_:
             total += tree.value[tree.apply(scaled, is_categorical)]
         return total / len(self.estimators_)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class with the largest score; ties go to the first class.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_rows, n_features)
-            Rows, in the schema's own values.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Class labels.
-        """
-        winners = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winners]
-        return labels
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf that each row ends in, for every tree.
@@ -288,219 +192,103 @@ class PrivateForestClassifier(ClassifierMixin, BaseEstimator):
             "mean_tree_depth": float(np.mean([tree.depth for tree in trees])),
         }
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, as scikit-learn does; ``warm_start`` is refused with its reason."""
-        if "warm_start" in params:
-            raise ValueError(
-                "warm_start is not supported: every fit spends the whole budget on the rows again. "
-                "Fit once with as many trees as you want."
-            )
-        super().set_params(**params)
-        return self
-
-    def _check_parameters(self) -> None:
-        self._validate_params()
-
     def _grow(
         self,
         rows: TrainingRows,
+        coded: CodedRows,
         tree_key: np.uint64,
         generator: np.random.Generator,
         noise: ForestNoise,
     ) -> GrownTree:
-        search = Search(int(self.max_depth), noise.sigma, 1.0 + noise.margin)
-        grown = grow_tree(rows, search, tree_key, generator)
-        is_leaf = grown.children_left < 0
-        released = np.zeros(grown.counts.shape)
-        released[is_leaf] = self._release_leaves(
-            grown.counts[is_leaf], noise.scales["leaves"], generator
+        # Discrete noise is drawn in whole records, so that its comparisons are exact.
+        is_discrete = self.noise == "discrete"
+        search = Search(
+            height=int(self.max_depth),
+            sigma=1.0 if is_discrete else noise.sigma,
+            tau=1.0 + noise.margin,
+            table=get_block_table(noise.sigma) if is_discrete else NO_TABLE,
         )
-        value = np.zeros(grown.counts.shape)
-        value[is_leaf] = self._score_leaves(released[is_leaf])
+        grown = grow_tree(rows, search, tree_key, generator)
+        leaves = np.flatnonzero(grown.children_left < 0)
+        answers = self._answer_leaves(grown, coded, noise, generator)
+        released, value = (_at_nodes(answer, leaves, len(grown.feature)) for answer in answers)
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
         return GrownTree(tree, released, grown.leaf_of_row if self.looks_back else None)
 
-    def _concerns(self) -> tuple[str, ...]:
-        """Return what a privacy card of any forest has to say."""
-        concerns = [
-            "Noise is sampled in floating point, from a generator that is not cryptographic (PCG64).",
-            "Each fit spends its budget again; a person with several records is protected less.",
-        ]
-        if self.noise_seed is not None:
-            concerns.append("Seeded noise: not private in deployment.")
-        if hasattr(self, "ledger_"):
-            concerns += [caveat for caveat in self.ledger_.caveats if "read off" in caveat]
-        elif self.schema is None:
-            concerns.append(
-                "Bounds, categories and classes that are not given are read off the rows."
-            )
-        return tuple(concerns)
 
-    def _checked_rows(self, X: Any) -> Any:
-        """Return a frame as it is, and anything else as an array with entries of their own types."""
-        if is_frame(X):
-            return X
-        # Sparse matrices and the like are left for the check to refuse.
-        X = rows_apart(X) if isinstance(X, list | tuple | np.ma.MaskedArray) else X
-        return check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+class PrivateForestClassifier(PrivateClassifier, PrivateForest):
+    """What the private forests that classify have in common; not to be used by itself.
 
-    def _read_training_rows(self, X: Any, y: Any) -> CodedRows:
-        X = self._checked_rows(X)
-        y = _checked_labels(y)
-        given = GivenFacts(self.schema, self.bounds, self.categories, self.classes)
-        schema, names, leaks = resolve_schema(given, X, y)
-        if self.missing == "fill":
-            check_fill_values(schema)
-        if leaks:
-            warnings.warn(
-                f"{' and '.join(leaks)} were read off the rows, which the guarantee does not cover. "
-                "Give them as public facts (bounds, categories, classes or schema).",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
-        caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
-        table = schema.encode(X, missing=self.missing)
-        try:
-            labels = schema.encode_labels(y, unknown=self.unknown_labels)
-        except SchemaError as error:
-            raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
-        if len(labels) != len(table.values):
-            raise ValueError(
-                f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
-            )
-        _warn_of_unusual_entries(table, labels)
-        _warn_of_other_types(y, labels, schema)
-        known = labels != UNSEEN
-        values = table.values
-        if not known.all():
-            values = np.asfortranarray(values[known])
-            labels = labels[known]
-        return CodedRows(values, labels, schema, names, tuple(caveats))
+    Among a subclass's parameters is also ``noise``.
+    """
 
-    def _encode_queries(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        X = self._checked_rows(X)
-        own_name = type(self).__name__
-        is_named = is_frame(X)
-        if is_named and self.schema is None and not hasattr(self, "feature_names_in_"):
-            # By position, as scikit-learn does.
-            table = read_table(X)
-            if table.has_text_names:
-                warnings.warn(
-                    f"X has feature names, but {own_name} was fitted without feature names",
-                    UserWarning,
-                    stacklevel=4,
-                )
-            X = np.column_stack([column.entries().astype(object) for column in table.columns])
-            is_named = False
-        if not is_named and X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {own_name} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        if not is_named and hasattr(self, "feature_names_in_"):
-            warnings.warn(
-                f"X does not have valid feature names, but {own_name} was fitted with feature names",
-                UserWarning,
-                stacklevel=4,
-            )
-        encoded = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
-        if encoded.wholly_outside and len(encoded.values) >= FEWEST_TO_WARN:
-            warnings.warn(
-                f"no entry of {list(encoded.wholly_outside)} fits the schema: all {len(encoded.values)} are "
-                "clipped, unlisted or missing. Are these the values that the forest was fitted on?",
-                DataOutsideSchemaWarning,
-                stacklevel=4,
-            )
-        return encoded.values
+    _is_on_grid: ClassVar[bool] = True
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise of a sensible budget hides the small tables of generic checks.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.categorical = True
-        return tags
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateForest._parameter_constraints,
+        **PrivateClassifier._parameter_constraints,
+        "noise": [StrOptions({"continuous", "discrete"})],
+    }
+
+    @property
+    def _count_step(self) -> float | None:
+        """What the noise of counts is a multiple of, as the accounting asks."""
+        return COUNT_STEP if self.noise == "discrete" else None
+
+    @property
+    def _sum_step(self) -> float | None:
+        """The same for real sums."""
+        return SUM_STEP if self.noise == "discrete" else None
+
+    @abstractmethod
+    def _release_leaves(
+        self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Turn the leaves' class counts into what is released of them."""
+
+    def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn what is released of the leaves into class scores."""
+        return released
+
+    def _fit_transcript(self, X: Any, y: ArrayLike) -> Transcript:
+        """Fit, and return all that was released with its noise, for an audit.
+
+        See :mod:`lumberjack.transcript`. The list also holds what only the data holder may know.
+        """
+        self._check_parameters()
+        coded = self._read_training_rows(X, y)
+        ledger, released = self._release(coded)
+        self._keep(coded, ledger, self._get_fitted(released))
+        return list_forest_transcript(self, released)
+
+    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
+        """Return the forest's class shares of each training row, its own count taken out."""
+        n_classes = rows.public.n_classes
+        total = np.zeros((len(rows.labels), n_classes))
+        for one in grown:
+            assert one.leaf_of_row is not None
+            # What a leaf says without a record depends on the record's class alone.
+            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
+            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
+            total += scores[one.leaf_of_row, rows.labels]
+        return total / len(grown)
+
+    def _answer_leaves(
+        self,
+        grown: CountedTree,
+        rows: CodedRows,
+        noise: ForestNoise,
+        generator: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        counts = grown.counts[grown.children_left < 0]
+        released = self._release_leaves(counts, noise.scales["leaves"], generator)
+        return released, self._score_leaves(released)
 
 
-def _refuse_fit_parameters(unsupported: Mapping[str, Any]) -> None:
-    if "sample_weight" in unsupported:
-        raise TypeError(
-            "sample_weight is not supported: the noise is calibrated to records of weight one, and a "
-            "heavier one would be protected less. Fit without weights."
-        )
-    if unsupported:
-        raise TypeError(f"fit takes X and y only, got {', '.join(map(repr, unsupported))} as well.")
-
-
-def _check_unrelated(
-    split_seed: np.random.SeedSequence, noise_children: Sequence[np.random.SeedSequence]
-) -> None:
-    """Refuse splits that would give away the noise: they are published, and so is their state."""
-    state = split_seed.generate_state(4).tolist()
-    if any(state == child.generate_state(4).tolist() for child in noise_children):
-        raise ValueError(
-            "random_state was spawned from noise_seed, so that splits and noise would share random"
-            f" numbers; spawn both from one parent (got random_state={split_seed})."
-        )
-
-
-def _checked_labels(y: Any) -> NDArray[Any]:
-    """Return labels as one column in which each keeps its own type."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    if isinstance(y, list | tuple) and y and all(isinstance(v, list | tuple) for v in y):
-        raise ValueError("y must have one dimension, got a list of lists.")
-    column = read_column(y)
-    if column.values.ndim == 1 and column.values.dtype.kind != "V":
-        return column.entries()
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    return labels
-
-
-def _warn_of_unusual_entries(table: EncodedTable, labels: NDArray[np.int64]) -> None:
-    found = [
-        f"{count} entries {what}"
-        for count, what in (
-            (table.n_clipped, "clipped to their bounds"),
-            (table.n_unseen, "with categories the schema does not list"),
-            (table.n_filled, "filled"),
-            (int((labels == UNSEEN).sum()), "dropped for their unknown label"),
-        )
-        if count
-    ]
-    if table.wholly_outside:
-        found.append(f"no entry of {list(table.wholly_outside)} fits the schema")
-    if (labels == UNSEEN).all():
-        found.append("so that no row is left to learn from")
-    if found:
-        warnings.warn(
-            f"training rows: {', '.join(found)}. For the data holder only: do not publish.",
-            DataOutsideSchemaWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_other_types(y: NDArray[Any], labels: NDArray[np.int64], schema: FeatureSchema) -> None:
-    """Warn where labels are read like the classes and yet are not equal to what predict returns."""
-    for label, code in zip(y[:1000].tolist(), labels[:1000].tolist(), strict=True):
-        own = schema.classes[code]
-        if code != UNSEEN and isinstance(label, str) != isinstance(own, str):
-            warnings.warn(
-                f"label {shown(label)} is read as class {shown(own)}, which is what predict returns: metrics "
-                "that compare them, or rely on the order of the classes, will be wrong. Give classes in "
-                "the labels' own type.",
-                UserWarning,
-                stacklevel=4,
-            )
-            return
-
-
-def _hint_at_codes(y: NDArray[Any], schema: FeatureSchema) -> str:
-    """Say what to do where a meta-estimator has turned labels into codes."""
-    codes = range(schema.n_classes)
-    if not all(read_entry(label) in codes for label in y[:1000].tolist()):
-        return ""
-    return (
-        f" Codes in place of labels come from meta-estimators (voting, stacking, one against the rest, "
-        f"cross_val_predict of probabilities): encode the labels yourself and give classes={list(codes)}."
-    )
+def _at_nodes(
+    answers: NDArray[np.float64], leaves: NDArray[np.int64], n_nodes: int
+) -> NDArray[np.float64]:
+    """Return what leaves answer in rows of their nodes, zeros for inner nodes."""
+    rows = np.zeros((n_nodes, answers.shape[1]))
+    rows[leaves] = answers
+    return rows

@@ -9,6 +9,10 @@ on its levels 0 .. height-1, keep what is Heavy. Three facts make it fast and ch
   conditioned on that;
 - the records are one permutation per tree and a node is a slice of it.
 
+Discrete noise is drawn exactly; coins are flipped with all digits of a double, of small probabilities
+too, which the accounting covers by more than a thousandfold
+(:mod:`lumberjack.accounting.discrete_gaussian`).
+
 Symbols: ``tau`` the threshold, ``sigma`` the noise. An empty node is rejected without noise.
 Nothing returned here is private yet except the shape: leaf counts go to :mod:`lumberjack.leaves`.
 """
@@ -22,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lumberjack.compiled import compiled
+from lumberjack.discrete_gaussian import NO_TABLE, BlockTable, draw_at_least, get_tail
 from lumberjack.guide import Guide
 from lumberjack.keyed_draws import keyed_bits
 from lumberjack.ranks import RankedTable, part_rows
@@ -94,11 +99,15 @@ class Search(NamedTuple):
         Number of levels that are queried, at least 1.
     sigma, tau : float
         Noise (positive) and threshold of the queries.
+    table : BlockTable
+        Empty for continuous noise. Otherwise that of the discrete Gaussian, of which all noise is drawn;
+        then ``sigma`` is 1 and ``tau`` whole.
     """
 
     height: int
     sigma: float
     tau: float
+    table: BlockTable = NO_TABLE
 
 
 class CountedTree(NamedTuple):
@@ -136,19 +145,50 @@ class _Room(NamedTuple):
 
 
 @compiled(nogil=True)
-def _log_no_exceedance(tau: float, sigma: float, n_rows: int) -> NDArray[np.float64]:
-    """Table of log Pr[c + N(0, sigma^2) <= tau] for counts c = 0 .. min(ceil(tau), n_rows)."""
-    size = min(max(math.ceil(tau), 0), n_rows) + 1
+def _log_no_exceedance(search: Search, n_rows: int) -> NDArray[np.float64]:
+    """Table of log Pr[c + noise <= tau] for counts c = 0 .. min(ceil(tau), n_rows)."""
+    size = min(max(math.ceil(search.tau), 0), n_rows) + 1
     table = np.empty(size)
     for count in range(size):
-        x = (tau - count) / sigma
-        table[count] = math.log1p(-0.5 * math.erfc(x / math.sqrt(2.0)))
+        x = (search.tau - count) / search.sigma
+        if search.table.high.shape[0] > 0:
+            table[count] = math.log1p(-get_tail(search.table, math.floor(x) + 1))
+        else:
+            table[count] = math.log1p(-0.5 * math.erfc(x / math.sqrt(2.0)))
     return table
 
 
 @compiled(nogil=True)
-def _normal_above(x: float, generator: np.random.Generator) -> float:
-    """Draw a standard normal conditioned on being above x (exponential rejection for x > 0)."""
+def _draw_uniform(table: BlockTable, generator: np.random.Generator) -> float:
+    """Draw a uniform number in [0, 1); beside discrete noise also small ones have all their digits."""
+    if table.high.shape[0] > 0:
+        return min(generator.random() + generator.random() * 2.0**-53, 1.0 - 2.0**-53)
+    return generator.random()
+
+
+@compiled(nogil=True)
+def _no_draw_exceeds(
+    n_draws: int, log_none: float, table: BlockTable, generator: np.random.Generator
+) -> bool:
+    """Flip the coin for whether all of several draws stay below, each with this log probability."""
+    if table.high.shape[0] > 0:
+        return _draw_uniform(table, generator) >= -math.expm1(n_draws * log_none)
+    return generator.random() < math.exp(n_draws * log_none)
+
+
+@compiled(nogil=True)
+def _draw_noise(table: BlockTable, generator: np.random.Generator) -> float:
+    """Draw noise in units of ``sigma``."""
+    if table.high.shape[0] > 0:
+        return float(draw_at_least(table, table.first, generator))
+    return generator.standard_normal()
+
+
+@compiled(nogil=True)
+def _draw_noise_above(x: float, table: BlockTable, generator: np.random.Generator) -> float:
+    """Draw noise conditioned on being above x (exponential rejection for x > 0)."""
+    if table.high.shape[0] > 0:
+        return float(draw_at_least(table, math.floor(x) + 1, generator))
     if x <= 0.0:
         while True:
             z = generator.standard_normal()
@@ -167,26 +207,27 @@ def _draws_with_exceedance(
     x: float,
     log_none: float,
     draws: NDArray[np.float64],
+    table: BlockTable,
     generator: np.random.Generator,
 ) -> None:
-    """Fill ``draws[:n_draws]`` with standard normals conditioned on at least one exceeding x.
+    """Fill ``draws[:n_draws]`` with noise conditioned on at least one draw exceeding x.
 
     `log_none` is log Pr[one draw stays at or below x]. The index of the first exceedance is drawn
     first; draws before it stay below, it lies above, the later ones are free.
     """
     any_exceeds = -math.expm1(n_draws * log_none)
-    first = int(math.log1p(-generator.random() * any_exceeds) / log_none)
+    first = int(math.log1p(-_draw_uniform(table, generator) * any_exceeds) / log_none)
     first = min(max(first, 0), n_draws - 1)
     for i in range(n_draws):
         if i < first:
-            z = generator.standard_normal()
+            z = _draw_noise(table, generator)
             while z > x:
-                z = generator.standard_normal()
+                z = _draw_noise(table, generator)
             draws[i] = z
         elif i == first:
-            draws[i] = _normal_above(x, generator)
+            draws[i] = _draw_noise_above(x, table, generator)
         else:
-            draws[i] = generator.standard_normal()
+            draws[i] = _draw_noise(table, generator)
 
 
 @compiled(nogil=True)
@@ -283,7 +324,7 @@ def grow_tree(
     """
     ranked, public, guide, rule = table.ranked, table.public, table.guide, table.rule
     n_rows, n_features = ranked.values.shape
-    sigma, tau = search.sigma, search.tau
+    sigma, tau, noise_table = search.sigma, search.tau, search.table
     room = _Room(
         np.arange(n_rows).astype(np.uint32),
         np.empty(n_rows, dtype=np.uint32),
@@ -296,7 +337,7 @@ def grow_tree(
     _start_node(nodes, 0, 0, n_rows, key, 0, -1, 0.0)
     n_nodes = 1
 
-    log_none = _log_no_exceedance(tau, sigma, n_rows)
+    log_none = _log_no_exceedance(search, n_rows)
     draws = np.empty(log_none.shape[0])
     # Calls of Algorithm 1 that wait: node, height of its subtree.
     calls = [(0, search.height)]
@@ -322,7 +363,7 @@ def grow_tree(
                 if not nodes[node].is_heavy:
                     if count == 0:
                         continue
-                    z = draws[first] if first >= 0 else generator.standard_normal()
+                    z = draws[first] if first >= 0 else _draw_noise(noise_table, generator)
                     if count + sigma * z <= tau:
                         continue
                     above = node
@@ -351,10 +392,10 @@ def grow_tree(
                     continue
             elif count < tau and nodes[node].left == _NOT_SPLIT:
                 n_draws = _bounded_power_of_two(middle - level, count)
-                if generator.random() < math.exp(n_draws * log_none[count]):
+                if _no_draw_exceeds(n_draws, log_none[count], noise_table, generator):
                     continue
                 _draws_with_exceedance(
-                    n_draws, (tau - count) / sigma, log_none[count], draws, generator
+                    n_draws, (tau - count) / sigma, log_none[count], draws, noise_table, generator
                 )
                 first = 0
             if nodes[node].left == _NOT_SPLIT:

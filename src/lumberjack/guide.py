@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from lumberjack.noise import Noise, add_noise_to_counts
 from lumberjack.schema import FeatureSchema
 
 N_BINS = 256
@@ -115,7 +116,7 @@ def count_cells(
     Parameters
     ----------
     values, labels, schema
-        As for :func:`release_guide`. An unseen category is counted in no cell.
+        As for :func:`release_cells`. An unseen category is counted in no cell.
 
     Returns
     -------
@@ -238,14 +239,16 @@ def _weigh_evidence(
     return evidence.clip(-_LARGEST_EVIDENCE, _LARGEST_EVIDENCE)
 
 
-def release_guide(
+def release_cells(
     values: NDArray[np.float64],
     labels: NDArray[np.int64],
     schema: FeatureSchema,
     sigma: float,
     generator: np.random.Generator,
-) -> Guide:
-    """Release the histograms of all features by the Gaussian mechanism (Lemma 14).
+    *,
+    noise: Noise = "continuous",
+) -> list[NDArray[np.float64]]:
+    """Release the histograms of all features by the (discrete) Gaussian mechanism (Lemma 14).
 
     Parameters
     ----------
@@ -259,11 +262,29 @@ def release_guide(
         Standard deviation of the noise of each cell, in records.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
+
+    Returns
+    -------
+    list of ndarray, shape (n_cells, n_classes)
+        Noisy counts, one table per feature.
     """
-    released = [
-        table + generator.normal(scale=sigma, size=table.shape)
+    return [
+        add_noise_to_counts(table.astype(np.int64), sigma, generator, noise=noise)
         for table in count_cells(values, labels, schema)
     ]
+
+
+def make_guide(released: list[NDArray[np.float64]], schema: FeatureSchema, sigma: float) -> Guide:
+    """Make a guide of released histograms.
+
+    Parameters
+    ----------
+    released : list of ndarray, shape (n_cells, n_classes)
+        As :func:`release_cells` gives them.
+    schema, sigma
+        As there.
+    """
     # Each histogram counts the classes once more; the median forgives one with many unseen entries.
     totals = np.maximum(np.median([noisy.sum(axis=0) for noisy in released], axis=0), 1.0)
     class_shares = totals / totals.sum()

@@ -21,19 +21,24 @@ from lumberjack.accounting import (
     Ledger,
     PrivacyCard,
     Structure,
-    calibrate_joint,
     get_n_queries_per_record,
 )
-from lumberjack.accounting.tight import calibrate_tight
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier, Released
 from lumberjack.growth import TrainingRows
-from lumberjack.guide import Guide, release_guide
+from lumberjack.guide import Guide, release_cells
 from lumberjack.leaves import class_shares, release_counts
+from lumberjack.noise import Noise
 from lumberjack.ranks import rank_table
-from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, list_releases
+from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, calibrate_together
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
-from lumberjack.stacking import predict_stacked, release_stack
+from lumberjack.stacking import (
+    StackSums,
+    fit_weights,
+    predict_stacked,
+    release_stack,
+)
 
 PUBLISHED_BUDGET = {"structure": 0.45, "guide": 0.28, "leaves": 0.22, "stack": 0.05}
 """Shares of the squared Gaussian parameter of the whole fit."""
@@ -63,7 +68,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     accounting : {"tight", "safe"}, default="tight"
         "tight" follows the strongest adaptive adversary against yes/no answers, which takes seconds
         and saves about a tenth of the noise; "safe" is the closed form for adaptive queries.
-    schema, bounds, categories, classes, missing, unknown_labels, random_state, noise_seed, n_jobs
+    schema, bounds, categories, classes, missing, unknown_labels, noise, random_state, noise_seed, n_jobs
         As for :class:`LumberjackClassifier`.
 
     Attributes
@@ -116,6 +121,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         classes: ArrayLike | None = None,
         missing: Literal["raise", "fill"] = "raise",
         unknown_labels: Literal["raise", "drop"] = "raise",
+        noise: Literal["continuous", "discrete"] = "continuous",
         random_state: Any = None,
         noise_seed: Any = None,
         n_jobs: int | None = None,
@@ -132,6 +138,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         self.classes = classes
         self.missing = missing
         self.unknown_labels = unknown_labels
+        self.noise: Noise = noise
         self.random_state = random_state
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -202,23 +209,31 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         shares = np.array([budget[name] for name in names])
         own, *rest = (shares / shares.sum()).tolist()
         others = [
-            Group(name, counts[name], share, is_first=name == "guide")
+            Group(
+                name,
+                counts[name],
+                share,
+                is_first=name == "guide",
+                step=self._sum_step if name == "stack" else self._count_step,
+            )
             for name, share in zip(names[1:], rest, strict=True)
         ]
-        return Structure("structure", counts["structure"], own), others
+        return Structure("structure", counts["structure"], own, step=self._count_step), others
 
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
-        calibrate = calibrate_tight if self.accounting == "tight" else calibrate_joint
-        noise = calibrate(self.epsilon, self.delta, *self._get_groups(schema))
-        total = Guarantee(self.epsilon, self.delta)
-        ledger = list_releases(noise, self._theorem(), self.accounting, total)
-        return ledger, ForestNoise.of(noise)
+        structure, others = self._get_groups(schema)
+        return calibrate_together(self.epsilon, self.delta, self.accounting, structure, others)
 
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
-        return release_guide(
-            rows.values, rows.labels, rows.schema, noise.scales["guide"], generator
+    ) -> list[NDArray[np.float64]] | None:
+        return release_cells(
+            rows.values,
+            rows.labels,
+            rows.schema,
+            noise.scales["guide"],
+            generator,
+            noise=self.noise,
         )
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
@@ -236,39 +251,41 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
+    ) -> StackSums | None:
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
-        weights = release_stack(
-            rows.ranked.values, rows.labels, shares, guide, noise.scales["stack"], generator
+        return release_stack(
+            rows.ranked.values,
+            rows.labels,
+            shares,
+            guide,
+            noise.scales["stack"],
+            generator,
+            noise=self.noise,
         )
-        return {"guide_": guide, "stack_weights_": weights}
 
-    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
-        """Return the forest's class shares of each training row, its own count taken out."""
-        n_classes = rows.public.n_classes
-        total = np.zeros((len(rows.labels), n_classes))
-        for one in grown:
-            # What a leaf says without a record depends on the record's class alone.
-            counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
-            scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
-            total += scores[one.leaf_of_row, rows.labels]
-        return total / len(grown)
+    def _get_fitted(self, released: Released) -> dict[str, Any]:
+        weights = None
+        if released.stack is not None:
+            n_classes = released.rows.public.n_classes
+            weights = fit_weights(released.stack, n_classes, released.noise.scales["stack"])
+        fitted = {"guide_": released.guide, "stack_weights_": weights}
+        return super()._get_fitted(released) | fitted
 
     def _to_tree_scale(
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         return self.guide_.to_guide_scale(values), np.zeros(values.shape[1], dtype=np.bool_)
 
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = super()._get_probabilities(values)
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = super()._get_scores(values)
         scaled = self.guide_.to_guide_scale(values)
         return predict_stacked(scaled, shares, self.guide_, self.stack_weights_)
 
     def _release_leaves(
         self, counts: NDArray[np.int64], scale: float, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        return release_counts(counts, scale, generator)
+        return release_counts(counts, scale, generator, noise=self.noise)
 
     def _score_leaves(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         return class_shares(released)

@@ -30,6 +30,7 @@ from lumberjack.accounting import (
     get_n_queries_per_record,
 )
 from lumberjack.accounting.checks import check_count, check_non_negative, check_positive
+from lumberjack.entropy import make_system_generator
 
 CheckThreshold = Callable[[NDArray[np.intp]], NDArray[np.bool_]]
 """Answers, for each node of an array, whether its count passes the threshold."""
@@ -421,8 +422,8 @@ def find_heavy_hitters(
     height : int or None, default=None
         Public number of levels, at least that of the hierarchy, which is the default.
     generator : numpy.random.Generator or None, default=None
-        Source of the noise. None takes a fresh one from the operating system's entropy; anything
-        whose seed others may know voids the guarantee.
+        Source of the noise. None takes the operating system's cryptographic one; anything whose seed
+        others may know voids the guarantee.
 
     Raises
     ------
@@ -469,7 +470,7 @@ def find_heavy_hitters(
             f" got {tau:g}. Raise it, or allow a larger epsilon or delta."
         )
     if generator is None:
-        generator = np.random.default_rng()
+        generator = make_system_generator()
     query_type = (
         GaussianSparseThresholdTwoSided if mechanism == "two_sided" else GaussianSparseThreshold
     )

@@ -7,12 +7,21 @@ empty leaves like any other. Counts go in, released scores come out; nothing els
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 from numpy.typing import NDArray
 
+from lumberjack.discrete_gaussian import flip_coins
+from lumberjack.noise import Noise, add_noise_to_counts
+
 
 def release_labels(
-    counts: NDArray[np.int64], scale: float, generator: np.random.Generator
+    counts: NDArray[np.int64],
+    scale: float,
+    generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
 ) -> NDArray[np.float64]:
     """Release one label per leaf by the exponential mechanism.
 
@@ -27,22 +36,50 @@ def release_labels(
         Gumbel scale, in records (see :func:`lumberjack.accounting.zcdp.get_gumbel_scale`).
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
+        Gumbel noise in floating point, or draws of the same law without rounding.
 
     Returns
     -------
     ndarray of float64, shape (n_leaves, n_classes)
         One-hot rows.
     """
-    noisy = counts + generator.gumbel(scale=scale, size=counts.shape)
+    if noise == "discrete":
+        winners = _draw_winners(counts, scale, generator)
+    else:
+        winners = (counts + generator.gumbel(scale=scale, size=counts.shape)).argmax(axis=1)
     scores = np.zeros(counts.shape)
-    scores[np.arange(len(counts)), noisy.argmax(axis=1)] = 1.0
+    scores[np.arange(len(counts)), winners] = 1.0
     return scores
 
 
-def release_counts(
+def _draw_winners(
     counts: NDArray[np.int64], scale: float, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw a class of each leaf with weights exp(count/scale), by rejection."""
+    winners = np.empty(len(counts), dtype=np.int64)
+    waiting = np.arange(len(counts))
+    while waiting.size:
+        proposed = generator.integers(0, counts.shape[1], size=waiting.size)
+        gap = counts[waiting].max(axis=1) - counts[waiting, proposed]
+
+        def get_log_probability(i: int, gap: NDArray[np.int64] = gap) -> Decimal:
+            return -Decimal(int(gap[i])) / Decimal(scale)
+
+        is_kept = flip_coins(np.exp(-gap / scale), get_log_probability, generator)
+        winners[waiting[is_kept]] = proposed[is_kept]
+        waiting = waiting[~is_kept]
+    return winners
+
+
+def release_counts(
+    counts: NDArray[np.int64],
+    scale: float,
+    generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
 ) -> NDArray[np.float64]:
-    """Release the class counts of each leaf by the Gaussian mechanism (Lemma 14).
+    """Release the class counts of each leaf by the (discrete) Gaussian mechanism (Lemma 14).
 
     Parameters
     ----------
@@ -51,13 +88,14 @@ def release_counts(
     scale : float
         Standard deviation of the noise, in records (see
         :func:`lumberjack.accounting.zcdp.get_gaussian_sigma`).
+    noise : {"continuous", "discrete"}, default="continuous"
 
     Returns
     -------
     ndarray of float64, shape (n_leaves, n_classes)
         Noisy counts, negative ones included.
     """
-    return counts + generator.normal(scale=scale, size=counts.shape)
+    return add_noise_to_counts(counts, scale, generator, noise=noise)
 
 
 def class_shares(noisy_counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Public facts from what a caller gives: a schema, or bounds, categories and classes.
+"""Public facts from what a caller gives: a schema, or bounds, categories and classes or a target's bounds.
 
 What is missing is read off the rows, with a warning: no guarantee covers that.
 """
@@ -15,8 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from lumberjack.reading import MISSING_READING, Column, read_entry, read_table, shown
+from lumberjack.reading import (
+    MISSING_READING,
+    Column,
+    read_column,
+    read_entry,
+    read_table,
+    shown,
+)
 from lumberjack.schema import CategoricalFeature, Feature, FeatureSchema, NumericFeature
+
+MOST_NAMED = 5
+"""How many features a warning names."""
 
 
 class PrivacyLeakWarning(RuntimeWarning):
@@ -29,11 +39,12 @@ class GivenFacts(NamedTuple):
     schema: FeatureSchema | None
     bounds: Any
     categories: Mapping[Any, Any] | None
-    classes: Any
+    classes: Any = None
+    target_bounds: Any = None
 
 
 def resolve_schema(
-    given: GivenFacts, X: Any, y: NDArray[Any]
+    given: GivenFacts, X: Any, y: NDArray[Any], *, is_regression: bool = False
 ) -> tuple[FeatureSchema, tuple[str, ...] | None, list[str]]:
     """Return the public facts, reading off the rows only what is missing.
 
@@ -42,6 +53,9 @@ def resolve_schema(
     given : GivenFacts
     X : frame or array-like of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
+        Class labels, or numbers for a regression.
+    is_regression : bool, default=False
+        Whether the schema is to have a numeric target.
 
     Returns
     -------
@@ -64,9 +78,18 @@ def resolve_schema(
     else:
         names = table.names or tuple(f"x{j}" for j in range(len(table.columns)))
         features = _features_from(table.columns, names, given.bounds, given.categories, leaks)
-        schema = FeatureSchema(tuple(features), _classes_from(given.classes, y, leaks), "<label>")
+        target: dict[str, Any] = (
+            {"target_bounds": _target_bounds_from(given.target_bounds, y, leaks)}
+            if is_regression
+            else {"classes": _classes_from(given.classes, y, leaks)}
+        )
+        schema = FeatureSchema(tuple(features), label="<label>", **target)
+    if is_regression != (schema.target_bounds is not None):
+        own = "target_bounds" if schema.target_bounds else "classes"
+        wanted = "target_bounds, for a regressor" if is_regression else "classes, for a classifier"
+        raise ValueError(f"the schema has {own}, but needs {wanted}.")
     schema = replace(schema, classes=_sorted(schema.classes))
-    if schema.n_classes < 2:
+    if schema.n_classes < 2 and not is_regression:
         raise ValueError(
             f"a classifier needs at least two classes, got one class: {list(schema.classes)}."
         )
@@ -102,6 +125,17 @@ def _classes_from(classes: Any, labels: NDArray[Any], leaks: list[str]) -> tuple
     return tuple(np.unique(labels).tolist())
 
 
+def _target_bounds_from(given: Any, y: NDArray[Any], leaks: list[str]) -> tuple[float, float]:
+    if given is not None:
+        return _pair("target_bounds", given)
+    values = read_column(y).numbers()
+    values = values[np.isfinite(values)]
+    leaks.append("target_bounds")
+    lower, upper = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    # A constant target has to have a range too.
+    return (float(lower), float(upper)) if lower < upper else (float(lower), float(lower) + 1.0)
+
+
 def _listed(values: Any) -> tuple[Any, ...]:
     if isinstance(values, str):
         raise ValueError(f"a list of values is needed, got the text {shown(values)}.")
@@ -135,6 +169,7 @@ def _features_from(
     bounded = _by_feature("bounds", bounds if is_mapping else None, names)
     shared = None if bounds is None or is_mapping else _pair("bounds", bounds)
     features: list[Feature] = []
+    read: dict[str, list[str]] = {}
     for name, column in zip(names, columns, strict=True):
         if name in listed and name in bounded:
             raise ValueError(f"feature {name!r} has both bounds and categories; give one of them.")
@@ -147,8 +182,15 @@ def _features_from(
         elif shared is not None:
             features.append(NumericFeature(name, *shared))
         else:
-            features.append(_feature_off(column, name, leaks))
+            features.append(_feature_off(column, name, read))
+    leaks += [f"{what} of {_named(found)}" for what, found in read.items()]
     return features
+
+
+def _named(features: Sequence[str]) -> str:
+    shown_names = ", ".join(map(repr, features[:MOST_NAMED]))
+    n_more = len(features) - MOST_NAMED
+    return f"{shown_names} and {n_more} more" if n_more > 0 else shown_names
 
 
 def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -168,18 +210,19 @@ def _by_feature(what: str, given: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _pair(what: str, given: Any) -> tuple[float, float]:
+    hint = " For a pair per feature give a mapping of name or position to (lower, upper)."
+    hint = "" if what == "target_bounds" else hint
     try:
         lower, upper = (float(bound) for bound in given)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{what} must be two numbers (lower, upper), got {shown(given)}. For a pair per feature give a "
-            "mapping of name or position to (lower, upper)."
+            f"{what} must be two numbers (lower, upper), got {shown(given)}.{hint}"
         ) from None
     return lower, upper
 
 
-def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
-    """Read a feature off the rows: a number if all its entries are, else a category."""
+def _feature_off(column: Column, name: str, read: dict[str, list[str]]) -> Feature:
+    """Read a feature off the rows, and note it: a number if all its entries are, else a category."""
     values = column.numbers()
     is_finite = np.isfinite(values)
     others = {
@@ -190,7 +233,7 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
     if not others and not column.is_categorical:
         finite = values[is_finite]
         lower, upper = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-        _note(leaks, "bounds")
+        read.setdefault("bounds", []).append(name)
         return NumericFeature(name, float(lower), float(upper))
     odd = [entry for reading, entry in others.items() if not isinstance(reading, str)]
     if odd and not column.is_categorical:
@@ -203,7 +246,7 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
             f"feature {name!r} holds dates, e.g. {shown(dates[0])}; turn it into a number with a unit of "
             "your choice, or list its categories."
         )
-    _note(leaks, "categories")
+    read.setdefault("categories", []).append(name)
     if column.is_categorical and column.codes is not None:
         return CategoricalFeature(name, tuple(column.values.tolist()))
     present = {
@@ -215,8 +258,3 @@ def _feature_off(column: Column, name: str, leaks: list[str]) -> Feature:
         name,
         tuple(sorted(present.values(), key=lambda value: (isinstance(value, str), value))),
     )
-
-
-def _note(leaks: list[str], what: str) -> None:
-    if what not in leaks:
-        leaks.append(what)

@@ -6,19 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from lumberjack.accounting import Guarantee, JointNoise, Ledger, Release
+from lumberjack.accounting import (
+    Group,
+    Guarantee,
+    JointNoise,
+    Ledger,
+    Release,
+    Structure,
+    calibrate_joint,
+)
+from lumberjack.accounting.tight import calibrate_tight
 
 SAFE_THEOREM = "adaptive Gaussian composition and a union bound over empty queries"
 TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, rounded up"
 
 _DESCRIPTIONS = {
     "structure": (
-        "Gaussian sparse threshold (Algorithm 2) in Algorithm 1",
+        "{} sparse threshold (Algorithm 2) in Algorithm 1",
         "one record changes each of its counts by 1",
     ),
     "leaves": (
         "{} mechanism on class counts",
         "one record changes one class count of one leaf per tree by 1",
+    ),
+    "sums": (
+        "{} mechanism on sums of the scaled target t and of 1 - t",
+        "one record changes the two sums of one leaf per tree by at most 1 in L2 norm",
     ),
     "guide": (
         "{} mechanism on one class-by-value histogram per feature",
@@ -44,7 +57,24 @@ class ForestNoise:
     def of(cls, noise: JointNoise) -> Self:
         """Return what growing and releasing needs of calibrated groups."""
         scales = {group.name: group.scale for group in noise.others if group.scale is not None}
-        return cls(noise.structure.sigma, noise.structure.margin, scales)
+        assert noise.structure.scale is not None
+        return cls(noise.structure.scale, noise.structure.margin, scales)
+
+
+def calibrate_together(
+    epsilon: float,
+    delta: float,
+    accounting: Literal["safe", "tight"],
+    structure: Structure,
+    others: Sequence[Group],
+) -> tuple[Ledger, ForestNoise]:
+    """Return ledger and noise of groups that are accounted for as one release."""
+    is_tight = accounting == "tight"
+    calibrate = calibrate_tight if is_tight else calibrate_joint
+    noise = calibrate(epsilon, delta, structure, others)
+    theorem = TIGHT_THEOREM if is_tight else SAFE_THEOREM
+    ledger = list_releases(noise, theorem, accounting, Guarantee(epsilon, delta))
+    return ledger, ForestNoise.of(noise)
 
 
 def list_releases(
@@ -65,7 +95,10 @@ def list_releases(
         mechanism, sensitivity = _DESCRIPTIONS[group.name]
         is_covered = own is None or group is noise.structure
         source = theorem if is_covered else "Lemma 9 and Lemma 11"
-        mechanism = mechanism.format(group.mechanism)
+        kind = f"discrete {group.mechanism}" if group.is_discrete else group.mechanism
+        mechanism = mechanism.format(kind)
+        if group.is_discrete:
+            source += ", for the continuous noise that discrete noise is dominated by"
         releases.append(Release(group, mechanism, source, sensitivity, own))
     releases.sort(key=lambda release: not release.group.is_first)
     return Ledger(tuple(releases), accounting, total)

@@ -1,4 +1,4 @@
-"""Public facts about a table: its features, their bounds and categories, and its classes.
+"""Public facts about a table: its features, their bounds and categories, and its classes or target.
 
 A schema is an input of every private method and is never computed from the rows. Reading
 schemas from files, and drafting one from a table, are not done here.
@@ -163,20 +163,23 @@ class EncodedTable:
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
-    """Ordered features and classes of a table, all public.
+    """Ordered features and classes of a table, all public; of a regression table the target's bounds.
 
     Parameters
     ----------
     features : tuple of NumericFeature or CategoricalFeature
         In column order.
-    classes : tuple of hashable
-        The class labels; the code of a label is its position.
+    classes : tuple of hashable, default=()
+        The class labels; the code of a label is its position. None where the target is a number.
     label : str
         Name of the label column.
     name : str
         Name of the table, for messages and records.
     citation : str
         Where the public facts come from.
+    target_bounds : tuple (lower, upper) or None, default=None
+        Public bounds of a numeric target, in its own unit, ``lower < upper``; values outside are
+        clipped.
 
     Notes
     -----
@@ -188,10 +191,11 @@ class FeatureSchema:
     """
 
     features: tuple[Feature, ...]
-    classes: tuple[Hashable, ...]
+    classes: tuple[Hashable, ...] = ()
     label: str = "label"
     name: str = ""
     citation: str = ""
+    target_bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -204,12 +208,33 @@ class FeatureSchema:
             raise SchemaError(f"feature names repeat: {repeated}.")
         if self.label in names:
             raise SchemaError(f"the label {self.label!r} is also a feature.")
+        if self.target_bounds is not None:
+            self._check_target()
+            return
         if not self.classes:
-            raise SchemaError("a schema needs at least one class.")
+            raise SchemaError("a schema needs at least one class, or target_bounds for a number.")
         if _public_list(self.classes, "classes").code(None) >= 0:
             raise SchemaError(
                 f"classes {list(self.classes)!r} hold a missing entry; rows without a label have no class."
             )
+
+    def _check_target(self) -> None:
+        if self.classes:
+            raise SchemaError(
+                f"a schema has classes or target_bounds, not both; got {list(self.classes)!r} and "
+                f"{self.target_bounds!r}."
+            )
+        _check_list(self.target_bounds, "target_bounds must be (lower, upper)", length=2)
+        lower, upper = self.target_bounds or (0.0, 0.0)
+        try:
+            target = NumericFeature(self.label, lower, upper)
+        except SchemaError as error:
+            raise SchemaError(str(error).replace("feature", "target", 1)) from None
+        if target.lower == target.upper:
+            raise SchemaError(
+                f"target {self.label!r}: lower={target.lower:g} must be less than upper={target.upper:g}."
+            )
+        object.__setattr__(self, "target_bounds", (target.lower, target.upper))
 
     @property
     def n_features(self) -> int:
@@ -218,7 +243,7 @@ class FeatureSchema:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """Number of classes; 0 where the target is a number."""
         return len(self.classes)
 
     @property
@@ -351,6 +376,37 @@ class FeatureSchema:
                 )
         return codes
 
+    def encode_target(self, y: ArrayLike) -> NDArray[np.float64]:
+        """Return a numeric target, clipped to :attr:`target_bounds`.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            Numbers, read as the entries of a numeric feature are.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+
+        Raises
+        ------
+        SchemaError
+            When entries are missing, infinite or no numbers.
+        """
+        if self.target_bounds is None:
+            raise SchemaError(
+                "the schema has no target_bounds: its label is a class, not a number."
+            )
+        column = read_column(y)
+        values = column.numbers()
+        rows = np.flatnonzero(~np.isfinite(values))
+        if len(rows):
+            raise SchemaError(
+                f"y has {len(rows)} entries that are missing, infinite (NaN, inf) or no numbers in "
+                f"{len(values)} rows, e.g. {shown(column.entry(rows[0]))}. Drop these rows."
+            )
+        return np.clip(values, *self.target_bounds)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data (the form of a schema file)."""
         features: list[dict[str, Any]] = []
@@ -363,11 +419,14 @@ class FeatureSchema:
             if feature.fill is not None:
                 entry["fill"] = feature.fill
             features.append(entry)
+        target: dict[str, Any] = {"classes": list(self.classes)}
+        if self.target_bounds is not None:
+            target = {"target_bounds": list(self.target_bounds)}
         return {
             "name": self.name,
             "citation": self.citation,
             "label": self.label,
-            "classes": list(self.classes),
+            **target,
             "features": features,
         }
 
@@ -385,9 +444,10 @@ class FeatureSchema:
         SchemaError
             When a key is missing, unknown or of the wrong kind.
         """
-        allowed = {"name", "citation", "label", "classes", "features"}
+        allowed = {"name", "citation", "label", "classes", "target_bounds", "features"}
         _refuse_unknown(data, allowed, "schema")
-        for key in ("classes", "features"):
+        has_classes = "classes" in data or "target_bounds" not in data
+        for key in ("classes", "features") if has_classes else ("features",):
             _check_list(data.get(key), f"schema: {key!r} must be a list")
         features: list[Feature] = []
         for position, entry in enumerate(data["features"]):
@@ -409,10 +469,11 @@ class FeatureSchema:
                 features.append(CategoricalFeature(name, tuple(categories), entry.get("fill")))
         return cls(
             features=tuple(features),
-            classes=tuple(data["classes"]),
+            classes=tuple(data.get("classes", ())),
             label=str(data.get("label", "label")),
             name=str(data.get("name", "")),
             citation=str(data.get("citation", "")),
+            target_bounds=data.get("target_bounds"),
         )
 
     def digest(self) -> str:

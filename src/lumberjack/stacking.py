@@ -23,6 +23,7 @@ vector of its diagonal and sqrt(2) times what is above it, whose norm is the Fro
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,15 @@ from scipy.linalg import helmert
 
 from lumberjack.compiled import compiled
 from lumberjack.guide import Guide
+from lumberjack.noise import Noise, add_noise_to_sums, from_fixed_point, to_fixed_point
 
 _BOUND = 2.0
 """Largest Frobenius norm of a record's matrix; typical ones on census tables lie between 1 and 3."""
+
+_MOST_ROWS = 2**24
+"""Of which the sums fit into the integers that they are added up in."""
+
+_GOLDEN_RATIO = (1.0 + math.sqrt(5.0)) / 2.0
 
 _LEAST_SHARE = 0.02
 """No forest of a few noisy trees is surer than this that a class is out of the question."""
@@ -135,8 +142,11 @@ def sum_derivatives(
     guide: Guide,
     weights: NDArray[np.float64],
     bound: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return gradient and Hessian of the log likelihood and its negative. NOT private.
+
+    Each record's terms are truncated to fixed-point numbers (:func:`lumberjack.noise.to_fixed_point`),
+    so that the sums are exact and do not depend on the order of the rows.
 
     Parameters
     ----------
@@ -151,16 +161,17 @@ def sum_derivatives(
 
     Returns
     -------
-    gradient : ndarray of float64, shape (n_weights,)
-    hessian : ndarray of float64, shape (n_weights, n_weights)
+    gradient : ndarray of int64, shape (n_weights,)
+    hessian : ndarray of int64, shape (n_weights, n_weights)
     """
     n_rows, n_classes = shares.shape
     n_weights = weights.shape[0]
     phi = np.empty((n_classes, n_weights))
     q = np.empty(n_classes)
     mean = np.empty(n_weights)
-    gradient = np.zeros(n_weights)
-    hessian = np.zeros((n_weights, n_weights))
+    own = np.empty(n_weights)
+    gradient = np.zeros(n_weights, dtype=np.int64)
+    hessian = np.zeros((n_weights, n_weights), dtype=np.int64)
     for i in range(n_rows):
         _describe(phi, scaled[i], shares[i], contrasts, guide, bound)
         _predict_row(phi, weights, q)
@@ -169,12 +180,15 @@ def sum_derivatives(
             for a in range(n_weights):
                 mean[a] += q[k] * phi[k, a]
         for a in range(n_weights):
-            gradient[a] += phi[labels[i], a] - mean[a]
-        for k in range(n_classes):
-            for a in range(n_weights):
+            gradient[a] += to_fixed_point(phi[labels[i], a] - mean[a])
+        for a in range(n_weights):
+            own[a:] = 0.0
+            for k in range(n_classes):
                 left = q[k] * (phi[k, a] - mean[a])
                 for b in range(a, n_weights):
-                    hessian[a, b] += left * (phi[k, b] - mean[b])
+                    own[b] += left * (phi[k, b] - mean[b])
+            for b in range(a, n_weights):
+                hessian[a, b] += to_fixed_point(own[b])
     for a in range(n_weights):
         for b in range(a):
             hessian[a, b] = hessian[b, a]
@@ -186,44 +200,67 @@ def _contrasts(n_classes: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(helmert(n_classes) / math.sqrt(2.0))
 
 
-def sensitivities(bound: float) -> tuple[float, float]:
-    """Return sqrt(2) times what one record can change in the gradient and in the Hessian.
+def get_scales(bound: float) -> tuple[float, float]:
+    """Return what gradient and Hessian are divided by to make one vector of unit sensitivity.
 
     Parameters
     ----------
     bound : float
         Largest Frobenius norm of a record's matrix.
-
-    Returns
-    -------
-    gradient : float
-        For the L2 norm.
-    hessian : float
-        For the Frobenius norm. Divided by these, both make one vector of unit sensitivity.
     """
-    return math.sqrt(2.0) * math.sqrt(2.0) * bound, math.sqrt(2.0) * bound**2 / 2.0
+    # Raised by more than the rounding of a record's term.
+    bound = bound * (1 + 1e-12)
+    return math.sqrt(2.0) * bound, 2.0 * _GOLDEN_RATIO**-2.5 * bound**2
 
 
-def add_noise(
-    gradient: NDArray[np.float64],
-    hessian: NDArray[np.float64],
-    sigma: float,
-    bound: float,
-    generator: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Release gradient and Hessian by the Gaussian mechanism, as one vector of unit sensitivity.
+def to_unit_vector(
+    gradient: NDArray[np.float64], hessian: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return gradient and Hessian as the one vector that a record changes by at most 1.
 
     Parameters
     ----------
     gradient : ndarray of float64, shape (n_weights,)
     hessian : ndarray of float64, shape (n_weights, n_weights)
         Symmetric.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_weights * (n_weights + 3) / 2,)
+        The gradient, the Hessian's diagonal, and sqrt(2) times what is above it, row by row.
+    """
+    by_gradient, by_hessian = get_scales(_BOUND)
+    above = math.sqrt(2.0) * hessian[np.triu_indices(len(hessian), 1)]
+    return np.concatenate(
+        (gradient / by_gradient, np.diag(hessian) / by_hessian, above / by_hessian)
+    )
+
+
+def add_noise(
+    gradient: NDArray[np.int64],
+    hessian: NDArray[np.int64],
+    sigma: float,
+    bound: float,
+    generator: np.random.Generator,
+    *,
+    noise: Noise = "continuous",
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Release gradient and Hessian by the (discrete) Gaussian mechanism, as one vector.
+
+    Its sensitivity is 1 in units of :func:`get_scales`, also after each record's terms are truncated.
+
+    Parameters
+    ----------
+    gradient : ndarray of int64, shape (n_weights,)
+    hessian : ndarray of int64, shape (n_weights, n_weights)
+        Symmetric; both in fixed point.
     sigma : float
         Standard deviation of the noise per unit of sensitivity.
     bound : float
         Largest Frobenius norm of a record's matrix.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
 
     Returns
     -------
@@ -231,14 +268,57 @@ def add_noise(
     hessian : ndarray of float64, shape (n_weights, n_weights)
         Symmetric; what is off the diagonal has noise smaller by sqrt(2).
     """
-    size = len(gradient)
-    scale_gradient, scale_hessian = (sigma * scale for scale in sensitivities(bound))
-    noise = generator.normal(scale=scale_hessian, size=(size, size))
-    above = np.triu(noise, 1) / math.sqrt(2.0)
+    scale_gradient, scale_hessian = (sigma * scale for scale in get_scales(bound))
+    scales = np.full(hessian.shape, scale_hessian / math.sqrt(2.0))
+    np.fill_diagonal(scales, scale_hessian)
+    # What is below the diagonal is dropped.
+    upper = np.triu(add_noise_to_sums(hessian, scales, generator, noise=noise))
     return (
-        gradient + generator.normal(scale=scale_gradient, size=size),
-        hessian + np.diag(np.diag(noise)) + above + above.T,
+        add_noise_to_sums(gradient, scale_gradient, generator, noise=noise),
+        upper + np.triu(upper, 1).T,
     )
+
+
+class StackSums(NamedTuple):
+    """Gradient and Hessian of the model at its start, over some rows.
+
+    Attributes
+    ----------
+    gradient : ndarray of float64, shape (n_weights,)
+    hessian : ndarray of float64, shape (n_weights, n_weights)
+        Symmetric.
+    """
+
+    gradient: NDArray[np.float64]
+    hessian: NDArray[np.float64]
+
+
+def _start(n_classes: int, n_features: int) -> NDArray[np.float64]:
+    """Return the weights before the step."""
+    evidence = np.full(n_features, _START_EVIDENCE)
+    return np.concatenate((np.zeros(n_classes - 1), [_START_FOREST], evidence))
+
+
+def sum_at_start(
+    scaled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+) -> StackSums:
+    """Return what rows add up to. NOT private; arguments as for :func:`release_stack`."""
+    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    return StackSums(from_fixed_point(gradient), from_fixed_point(hessian))
+
+
+def _sum_at_start(
+    scaled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    guide: Guide,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n_classes = shares.shape[1]
+    weights = _start(n_classes, len(guide.n_bins))
+    return sum_derivatives(scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND)
 
 
 def release_stack(
@@ -248,8 +328,10 @@ def release_stack(
     guide: Guide,
     sigma: float,
     generator: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Release the weights of the stacking model by the Gaussian mechanism (Lemma 14).
+    *,
+    noise: Noise = "continuous",
+) -> StackSums:
+    """Release the sums that the stacking model is fitted on, by the (discrete) Gaussian mechanism.
 
     Parameters
     ----------
@@ -265,30 +347,43 @@ def release_stack(
         Standard deviation of the noise per unit of sensitivity.
     generator : numpy.random.Generator
         Source of noise.
+    noise : {"continuous", "discrete"}, default="continuous"
+
+    Raises
+    ------
+    ValueError
+        For more rows than the sums have room for, or more noise.
+    """
+    if len(labels) > _MOST_ROWS:
+        raise ValueError(
+            f"stacking adds up at most 2^24 rows in exact arithmetic, got {len(labels)}. Take a sample."
+        )
+    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    return StackSums(*add_noise(gradient, hessian, sigma, _BOUND, generator, noise=noise))
+
+
+def fit_weights(released: StackSums, n_classes: int, sigma: float) -> NDArray[np.float64]:
+    """Return the weights of the stacking model: one Newton step on released sums.
+
+    Parameters
+    ----------
+    released : StackSums
+        As :func:`release_stack` gives them.
+    n_classes : int
+    sigma : float
+        As there.
 
     Returns
     -------
     ndarray of float64, shape (n_classes + n_features,)
         Intercept contrasts, the weight of the forest, a weight per feature.
     """
-    n_classes = shares.shape[1]
-    weights = np.concatenate(
-        (
-            np.zeros(n_classes - 1),
-            [_START_FOREST],
-            np.full(len(guide.n_bins), _START_EVIDENCE),
-        )
-    )
-    size = len(weights)
-    gradient, hessian = sum_derivatives(
-        scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND
-    )
-    gradient, hessian = add_noise(gradient, hessian, sigma, _BOUND, generator)
+    size = len(released.gradient)
     # Noise gives flat directions any curvature; the ridge, on its scale, keeps them near the start.
-    ridge = _RIDGE * math.sqrt(size) * sensitivities(_BOUND)[1] * sigma
-    curvature, directions = np.linalg.eigh(hessian)
-    step = (directions.T @ gradient) / (np.maximum(curvature, 0.0) + ridge)
-    weights += directions @ step
+    ridge = _RIDGE * math.sqrt(size) * get_scales(_BOUND)[1] * sigma
+    curvature, directions = np.linalg.eigh(released.hessian)
+    step = (directions.T @ released.gradient) / (np.maximum(curvature, 0.0) + ridge)
+    weights: NDArray[np.float64] = _start(n_classes, size - n_classes) + directions @ step
     # A step that turns the forest around has overshot: its shares were far too sure of themselves.
     weights[n_classes - 1] = max(weights[n_classes - 1], 0.0)
     return weights
@@ -307,7 +402,7 @@ def predict_stacked(
     scaled, shares, guide
         As for :func:`release_stack`, of the rows to predict.
     weights : ndarray of float64, shape (n_classes + n_features,)
-        As :func:`release_stack` gives them.
+        As :func:`fit_weights` gives them.
 
     Returns
     -------

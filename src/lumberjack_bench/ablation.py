@@ -11,11 +11,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from lumberjack import FeatureSchema, Guarantee, GuidedLumberjackClassifier, Ledger
 from lumberjack.accounting import calibrate_separately
-from lumberjack.forest import CodedRows, GrownTree, PrivateForestClassifier
+from lumberjack.estimator import CodedRows
+from lumberjack.forest import GrownTree, PrivateForestClassifier
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide
 from lumberjack.releases import SAFE_THEOREM, ForestNoise, list_releases
-from lumberjack.stacking import predict_stacked
+from lumberjack.stacking import StackSums, predict_stacked
 
 
 class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
@@ -105,12 +106,12 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         ledger = list_releases(noise, SAFE_THEOREM, "separate", total, guarantees)
         return ledger, ForestNoise.of(noise)
 
-    def _release_guide(
+    def _release_cells(
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
-    ) -> Guide | None:
+    ) -> list[NDArray[np.float64]] | None:
         if not (self.is_guided or self.is_stacked):
             return None
-        return super()._release_guide(rows, noise, generator)
+        return super()._release_cells(rows, noise, generator)
 
     def _get_training_rows(self, rows: CodedRows, guide: Guide | None) -> TrainingRows:
         if self.is_guided:
@@ -131,9 +132,9 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
-    ) -> dict[str, Any]:
+    ) -> StackSums | None:
         if guide is None or not self.is_stacked:
-            return {"guide_": guide, "stack_weights_": None}
+            return None
         if not self.is_guided:
             ranked = rows.ranked._replace(values=guide.to_guide_scale(rows.ranked.values))
             rows = rows._replace(ranked=ranked)
@@ -142,8 +143,8 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
         return self._soften(super()._left_out_shares(rows, grown))
 
-    def _get_probabilities(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = PrivateForestClassifier._get_probabilities(self, values)
+    def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = PrivateForestClassifier._get_scores(self, values)
         if not self.is_stacked:
             return shares
         scaled = self.guide_.to_guide_scale(values)

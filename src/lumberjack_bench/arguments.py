@@ -10,10 +10,12 @@ from typing import NoReturn
 
 from hydra import __version__ as hydra_version
 
-from lumberjack_bench.config import ConfigError, suggest
+from lumberjack_bench.config import ConfigError
 from lumberjack_bench.overrides import take_plain_words
+from lumberjack_bench.spelling import suggest
 
 OWN_INTENTS = ("status", "redo", "cards")
+WITH_STATUS = ("watch", "all")
 RUNS = ("run", "multirun")
 VIEWS = ("cfg", "info", "shell_completion")
 
@@ -30,6 +32,10 @@ class Arguments:
         What the command is for; "show" leaves it to Hydra, as with ``--cfg`` or ``--help``.
     redo : str or None
         Hash of the run to be done again.
+    is_watching : bool
+        Whether the status is shown again whenever it changes.
+    is_long : bool
+        Whether the status names every run.
     is_sweep : bool
         Whether values may be lists of values.
     config_dir, config_path, config_name : str or None
@@ -42,6 +48,8 @@ class Arguments:
 
     intent: str
     redo: str | None
+    is_watching: bool
+    is_long: bool
     is_sweep: bool
     config_dir: str | None
     config_path: str | None
@@ -62,6 +70,8 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     own_flags.add_argument("--status", action="store_const", const="")
     own_flags.add_argument("--redo", nargs="?", const="", metavar="HASH")
     own_flags.add_argument("--cards", action="store_const", const="")
+    for flag in WITH_STATUS:
+        own_flags.add_argument(f"--{flag}", action="store_true")
     hydras_flags = _hydras_flags()
     for parser in (own_flags, hydras_flags):
         parser.error = _refuse  # type: ignore[method-assign, assignment]
@@ -71,7 +81,9 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     if unknown:
         # What follows an unknown flag is listed as well.
         flag = next((word for word in unknown if word.startswith("-")), unknown[0])
-        known = [f"--{name.replace('_', '-')}" for name in (*OWN_INTENTS, *vars(given))]
+        known = [
+            f"--{name.replace('_', '-')}" for name in (*OWN_INTENTS, *WITH_STATUS, *vars(given))
+        ]
         raise ConfigError(f"there is no flag {flag}{suggest(flag, known)} {_WHERE_FLAGS_ARE}")
 
     intents = [name for name in OWN_INTENTS if getattr(own, name) is not None]
@@ -84,10 +96,13 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
         raise ConfigError(f"give only one of {' and '.join(flags)}.")
     if given.resolve and not (given.cfg or given.help):
         raise ConfigError("--resolve goes with --cfg or --help only.")
+    alone = [f"--{name}" for name in WITH_STATUS if getattr(own, name) and own.status is None]
+    if alone:
+        raise ConfigError(f"{' and '.join(alone)} goes with --status only.")
     if own.redo is not None and not re.fullmatch(r"[0-9a-f]{4,}", own.redo):
         raise ConfigError(
             f"--redo needs the hash of a run (at least 4 digits), got {own.redo!r}. "
-            "--status and results.csv list the hashes."
+            "--status --all and results.csv list the hashes."
         )
     is_view = given.help or given.hydra_help or bool({*VIEWS} & {*commands})
     overrides = take_plain_words(_translated(word) for word in given.overrides)
@@ -95,6 +110,8 @@ def read_arguments(arguments: Sequence[str]) -> Arguments:
     return Arguments(
         intent=intents[0] if intents else "show" if is_view else "run",
         redo=own.redo,
+        is_watching=own.watch,
+        is_long=own.all,
         is_sweep=given.multirun,
         config_dir=given.config_dir,
         config_path=given.config_path,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import io
@@ -24,16 +25,17 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lumberjack_bench.arguments import Arguments, read_arguments
 from lumberjack_bench.cards import card_of, cards_text
-from lumberjack_bench.config import ConfigError, register_schema, suggest
+from lumberjack_bench.config import ConfigError, Settings, register_schema
 from lumberjack_bench.methods import MethodError
 from lumberjack_bench.overrides import several_values, take_plain_words, unreadable
 from lumberjack_bench.runs.compose import Composer, composer, values_of
 from lumberjack_bench.runs.isolation import CallFailed
 from lumberjack_bench.runs.launch import concurrency
-from lumberjack_bench.runs.plan import plan_runs
-from lumberjack_bench.runs.progress import status_text
+from lumberjack_bench.runs.plan import Plan, plan_runs
+from lumberjack_bench.runs.status import status_of, watch
 from lumberjack_bench.runs.store import StoreError
 from lumberjack_bench.runs.sweep import Interrupted, redo, sweep
+from lumberjack_bench.spelling import suggest
 from lumberjack_bench.tracking import TrackingError
 
 OUR_ERRORS = (ConfigError, MethodError, StoreError, TrackingError)
@@ -96,11 +98,20 @@ def _do(given: Arguments, conf_dir: Path) -> int:
             words.append(f"sweep_id={now}_{os.getpid()}")
         plan, settings = plan_runs(hydras, words, is_sweep=given.is_sweep)
     if given.intent == "status":
-        print(status_text(plan, settings, concurrency(settings)[0]))
-        return 0
+        return _tell_status(given, plan, settings)
     if given.redo is not None:
         return redo(given.redo, plan, settings)
     return sweep(plan, settings)
+
+
+def _tell_status(given: Arguments, plan: Plan, settings: Settings) -> int:
+    n_workers = concurrency(settings)[0]
+    if given.is_watching:
+        with contextlib.suppress(KeyboardInterrupt):
+            watch(plan, settings, n_workers, is_long=given.is_long)
+    else:
+        print(status_of(plan, settings, n_workers).text(is_long=given.is_long))
+    return 0
 
 
 def _show(given: Arguments, conf_dir: Path) -> int:

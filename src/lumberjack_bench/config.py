@@ -6,11 +6,10 @@ themselves live in ``conf/``.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +19,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from lumberjack_bench.metrics import METRICS
 from lumberjack_bench.runs.identity import MethodConfig, RunConfig
+from lumberjack_bench.spelling import suggest
 
 SCHEMA_NAME = "bench_schema"
 
@@ -27,18 +27,6 @@ LONGEST_NAME = 100
 
 RUN_SETTINGS = ("dataset", "method", "eps", "delta", "seed", "n_repeats", "data_dir")
 """What may differ between the runs of a sweep; everything else is one for all of them."""
-
-SYNONYMS = {
-    "epsilons": "eps",
-    "repetitions": "n_repeats",
-    "n_repetitions": "n_repeats",
-    "random_state": "seed",
-    "jobs": "n_workers",
-    "n_jobs": "n_workers",
-    "out": "results_dir",
-    "output_dir": "results_dir",
-}
-"""What others call our settings, where a similar spelling does not tell."""
 
 
 class ConfigError(ValueError):
@@ -154,14 +142,6 @@ def register_schema() -> None:
     ConfigStore.instance().store(name=SCHEMA_NAME, node=BenchConfig)
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence: ``"; did you mean 'x'?"`` where one can guess, or a full stop."""
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    guess = SYNONYMS[word] if SYNONYMS.get(word) in known else next(iter(close), None)
-    return f"; did you mean '{guess}'?" if guess else "."
-
-
 def unknown_setting(name: str) -> str:
     """Say that there is no such setting, and which there are."""
     path, _, key = name.rpartition(".")
@@ -221,7 +201,10 @@ def read_settings(config: DictConfig) -> Settings:
             f"tracking.kind must be sqlite, server or none, got {values.tracking.kind!r}."
         )
     if values.metric not in METRICS:
-        raise ConfigError(f"metric must be one of {', '.join(METRICS)}, got {values.metric!r}.")
+        raise ConfigError(
+            f"there is no metric {values.metric!r}{suggest(values.metric, METRICS)} There are: "
+            f"{', '.join(METRICS)}."
+        )
     if values.on_error not in ("continue", "raise"):
         raise ConfigError(f"on_error must be continue or raise, got {values.on_error!r}.")
     if values.timeout is not None and not values.timeout > 0:

@@ -1,6 +1,6 @@
 """How the harness meets a method: the contract, building one from its configuration, its card.
 
-A method is a scikit-learn style classifier made with ``schema``, ``epsilon``, ``delta``,
+A method is a scikit-learn style classifier or regressor made with ``schema``, ``epsilon``, ``delta``,
 ``random_state``, ``noise_seed``, ``n_jobs`` and its own hyper-parameters, and with ``mode`` where it
 has several. Its card states the mode it is in; a configuration cannot say otherwise. This is the only place
 where a name in a configuration becomes a class.
@@ -46,7 +46,7 @@ class Method(Protocol):
     It is made with ``schema``, ``epsilon``, ``delta``, ``random_state``, ``noise_seed``, ``n_jobs``
     and its own hyper-parameters, by name; ``sklearn.base.BaseEstimator`` then brings cloning.
     ``X`` is the coded form of :meth:`lumberjack.schema.FeatureSchema.encode`, ``y`` holds codes
-    0 to K - 1; neither is changed. The same seeds give the same predictions, whatever ``n_jobs``,
+    0 to K - 1, or numbers for a regressor (``sklearn.base.is_regressor``); neither is changed. The same seeds give the same predictions, whatever ``n_jobs``,
     and seeds are not used up. What is out of range or does not fit the schema raises a ValueError
     of one line; predicting before fitting raises ``sklearn.exceptions.NotFittedError``. A fitted
     method can be pickled.
@@ -64,12 +64,12 @@ class Method(Protocol):
     is_private: ClassVar[bool]
     """Whether it claims privacy; the configuration says the same."""
 
-    def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Method:
+    def fit(self, X: NDArray[np.float64], y: NDArray[Any]) -> Method:
         """Learn from rows, some classes of which may be missing, and return the method itself."""
         ...
 
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return a class code for each row, also for rows with unseen categories."""
+    def predict(self, X: NDArray[np.float64]) -> NDArray[Any]:
+        """Return a class code or number for each row, also for rows with unseen categories."""
         ...
 
     def privacy_card(self) -> PrivacyCard:
@@ -192,7 +192,7 @@ def build_method(
 def reason_to_skip(method: Method, n_rows: int) -> str | None:
     """Return why a method cannot be fitted to a table of this kind, or None if it can.
 
-    A method that knows beforehand, from its parameters, its schema and the number of rows alone (too
+    A classifier is not for numeric targets, nor a regressor for classes. A method that knows beforehand, from its parameters, its schema and the number of rows alone (too
     many classes, a forest too large for memory), says so by ``skip(n_rows)``. That is no failure.
 
     Parameters
@@ -202,6 +202,13 @@ def reason_to_skip(method: Method, n_rows: int) -> str | None:
     n_rows : int
         Number of training rows.
     """
+    from sklearn.base import is_regressor
+
+    schema = getattr(method, "schema", None)
+    has_numbers = schema is not None and schema.target_bounds is not None
+    if is_regressor(method) != has_numbers:
+        own, other = ("a number", "classes") if has_numbers else ("a class", "numbers")
+        return f"{method.display_name} predicts {other}, but the label of the table is {own}."
     skip = getattr(method, "skip", None)
     reason = None if skip is None else skip(n_rows)
     return str(reason) if reason else None

@@ -1,12 +1,13 @@
 """What is measured of each repetition: one table of metrics, and how each follows from predictions.
 
 Metrics of labels need what a method predicts; those of probabilities are missing where it gives
-none. scikit-learn computes what it has.
+none. A numeric target has metrics of its own. scikit-learn computes what it has.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ LEAST_PROBABILITY = 1e-6
 
 N_BINS = 15
 """Of the calibration error."""
+
+QUANTILE = 0.9
+"""Of the pinball loss: a unit too little costs this much, a unit too much what is left to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +79,61 @@ METRICS = {
         Metric("log_loss", "log loss", False, 0),
         Metric("brier_score", "Brier score", False, 0, 1),
         Metric("calibration_error", "expected calibration error", False, 0, 1),
+        Metric("rmse", "root mean squared error", False, 0),
+        Metric("mae", "mean absolute error", False, 0),
+        Metric("r2", "R²", True, largest=1),
+        Metric("pinball_loss", f"pinball loss at {QUANTILE}", False, 0),
         Metric("fit_seconds", "seconds to fit", False, 0),
         Metric("predict_seconds", "seconds to predict", False, 0),
         Metric("tune_seconds", "seconds to tune", False, 0),
         Metric("peak_memory_mb", "peak memory of the fit in MB", False, 0),
     )
 }
-"""What the harness measures. The first is in every result, the others where they can be had."""
+"""What the harness measures, where it can be had."""
+
+MAIN_METRICS = ("accuracy", "rmse")
+"""One of them is in every result: the first where labels are classes, the second where they are numbers."""
 
 
 def metric_of(name: str) -> Metric:
     """Return what is known of a metric; one that a method reports itself may be any number."""
     return METRICS.get(name) or Metric(name, name.replace("_", " "))
+
+
+def main_metric(measured: Container[str]) -> str:
+    """Return which of :data:`MAIN_METRICS` is measured."""
+    classes, numbers = MAIN_METRICS
+    return classes if classes in measured else numbers
+
+
+def regression_metrics(
+    target: NDArray[np.float64], predicted: NDArray[np.float64]
+) -> dict[str, float]:
+    """Measure predicted numbers; R² is missing where all of `target` are equal.
+
+    The pinball loss takes predictions for the quantile :data:`QUANTILE`. No method here aims at it: it tells
+    how they err where too little is dearer than too much.
+
+    Parameters
+    ----------
+    target, predicted : ndarray of shape (n_rows,)
+        In the unit of the target.
+    """
+    from sklearn.metrics import (
+        mean_absolute_error,
+        mean_pinball_loss,
+        r2_score,
+        root_mean_squared_error,
+    )
+
+    measured = {
+        "rmse": float(root_mean_squared_error(target, predicted)),
+        "mae": float(mean_absolute_error(target, predicted)),
+        "pinball_loss": float(mean_pinball_loss(target, predicted, alpha=QUANTILE)),
+    }
+    if np.ptp(target) > 0:
+        measured["r2"] = float(r2_score(target, predicted))
+    return measured
 
 
 def label_metrics(labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> dict[str, float]:

@@ -10,14 +10,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.files import write_atomically
-from lumberjack_bench.metrics import METRICS, metric_of
+from lumberjack_bench.metrics import MAIN_METRICS, METRICS, main_metric, metric_of
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore, StoreError
 
@@ -57,6 +58,12 @@ COLUMNS = (
 
 CONFIDENCE = 0.95
 
+MOST_BLOCKS = 3
+"""With more data sets a sweep ends with one table over all of them."""
+
+NARROW = 10
+"""Characters across of a column in it."""
+
 ANY_NUMBER = (-math.inf, math.inf)
 
 
@@ -86,6 +93,12 @@ class Interval:
         if abs(above - below) < 0.0005:
             return f"{self.mean:.4f} ± {max(above, below):.4f}"
         return f"{self.mean:.4f} [{self.lower:.4f}, {self.upper:.4f}]"
+
+
+_RowName = tuple[str, str]
+"""A method with its mode, and the variant of it."""
+
+_Block = Mapping[_RowName, Mapping[float, Interval]]
 
 
 def mean_interval(values: Sequence[float], bounds: tuple[float, float] = ANY_NUMBER) -> Interval:
@@ -269,14 +282,23 @@ def read_table(path: Path) -> pd.DataFrame:
     )
 
 
+def shown_metric(results: Sequence[dict[str, Any]], asked: str) -> str:
+    """Return the metric that a table of results shows: for numeric targets alone, theirs by default."""
+    measured = {name for result in results for name in result["repetitions"][0]["metrics"]}
+    return asked if asked in measured or asked != MAIN_METRICS[0] else main_metric(measured)
+
+
 def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") -> str:
     """Return mean and interval of a metric of results as text, methods down and eps across.
 
-    There is one block per data set, below a line on results without the metric; a method that is not private has one value for every eps.
+    There is one block per data set, below a line on results without the metric; a method that is not private has one
+    value for every eps. Many data sets make one table of means for each eps instead, data sets down and methods
+    across, the best private one marked.
     """
-    blocks: dict[tuple[str, str], dict[tuple[str, str], dict[float, Interval]]] = {}
+    blocks: dict[tuple[str, str], dict[_RowName, dict[float, Interval]]] = {}
     lacking: dict[str, int] = {}
     measured: set[str] = set()
+    private: set[str] = set()
     for result in results:
         run = RunConfig.from_dict(result["run"])
         values = [r["metrics"][metric] for r in result["repetitions"] if metric in r["metrics"]]
@@ -290,26 +312,75 @@ def accuracy_table(results: Iterable[dict[str, Any]], metric: str = "accuracy") 
             )
             rows = blocks.setdefault((dataset, run.data_version), {})
             interval = mean_interval(values, metric_of(metric).bounds)
-            rows.setdefault(_row_name(run, result["card"]["mode"]), {})[run.eps] = interval
+            name = _row_name(run, result["card"]["mode"])
+            rows.setdefault(name, {})[run.eps] = interval
+            if run.method.is_private:
+                private.add(name[0])
     lines: list[str] = []
     if lacking:
         who = ", ".join(f"{method} ({n})" for method, n in lacking.items())
         lines += [f"Results without {metric}: {who}; they have {', '.join(sorted(measured))}.", ""]
+    tables = {}
     for (dataset, version), rows in blocks.items():
-        if sum(name == dataset for name, _ in blocks) > 1:
-            dataset = f"{dataset} (version {version})"
-        has_variants = len({name for name, _ in rows}) < len(rows)
-        columns = sorted({eps for cells in rows.values() for eps in cells if math.isfinite(eps)})
-        header = [f"{metric}, {dataset}", *(f"eps={eps:g}" for eps in columns)]
-        if not columns:
-            header.append("")
-        body = []
-        for (name, variant), cells in rows.items():
-            title = f"{name} {variant}" if has_variants else name
-            shown = [str(cells.get(eps, cells.get(math.inf, ""))) for eps in columns]
-            body.append([title, *(shown or [str(cells[math.inf])])])
-        lines += [*_aligned([header, *body]), ""]
+        is_alone = sum(name == dataset for name, _ in blocks) == 1
+        tables[dataset if is_alone else f"{dataset} (version {version})"] = rows
+    are_simple = all(len({name for name, _ in rows}) == len(rows) for rows in tables.values())
+    if len(tables) > MOST_BLOCKS and are_simple:
+        return "\n".join([*lines, *_across_datasets(tables, metric, private)])
+    for dataset, rows in tables.items():
+        lines += [*_aligned(_block(f"{metric}, {dataset}", rows)), ""]
     return "\n".join(lines[:-1])
+
+
+def _block(title: str, rows: _Block) -> list[list[str]]:
+    """Return the table of one data set: methods down and eps across."""
+    has_variants = len({name for name, _ in rows}) < len(rows)
+    columns = sorted({eps for cells in rows.values() for eps in cells if math.isfinite(eps)})
+    table = [[title, *([f"eps={eps:g}" for eps in columns] or [""])]]
+    for (name, variant), cells in rows.items():
+        shown = [str(cells.get(eps, cells.get(math.inf, ""))) for eps in columns]
+        row = f"{name} {variant}" if has_variants else name
+        table.append([row, *(shown or [str(cells[math.inf])])])
+    return table
+
+
+def _across_datasets(
+    tables: Mapping[str, _Block], metric: str, private: Collection[str]
+) -> list[str]:
+    """Return the lines of one table for each eps: data sets down and methods across."""
+    sign = metric_of(metric).sign
+    cells = {
+        (dataset, name): found
+        for dataset, rows in tables.items()
+        for (name, _), found in rows.items()
+    }
+    methods = list(dict.fromkeys(name for _, name in cells))
+    budgets = sorted({eps for found in cells.values() for eps in found if math.isfinite(eps)})
+    lines = []
+    for eps in budgets or [math.inf]:
+        at = "" if math.isinf(eps) else f", eps={eps:g}"
+        body = []
+        for dataset in tables:
+            of_method = {name: cells.get((dataset, name), {}) for name in methods}
+            means = {name: found.get(eps, found.get(math.inf)) for name, found in of_method.items()}
+            best = max(
+                (sign * one.mean for name, one in means.items() if one and name in private),
+                default=math.nan,
+            )
+            body.append([dataset])
+            for name, one in means.items():
+                mark = "*" * (one is not None and name in private and sign * one.mean == best)
+                body[-1].append(f"{one.mean:.4f}{mark}" if one else "")
+        # Long names stand on several lines, so that the columns stay narrow.
+        words = [textwrap.wrap(name.replace("_", " "), NARROW) for name in methods]
+        height = max(map(len, words))
+        titles = [[f"{metric}{at}", *[""] * (height - 1)], *words]
+        header = [
+            [column[i] if i < len(column) else "" for column in titles] for i in range(height)
+        ]
+        lines += [*_aligned([*header, *body]), ""]
+    note = "Means; *: best private one. Intervals and ranks: python scripts/make_figures.py suite"
+    return [*lines, note + f" --metric {metric}" * (metric != "accuracy")]
 
 
 def _row_name(run: RunConfig, mode: str) -> tuple[str, str]:

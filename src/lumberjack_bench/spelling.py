@@ -1,11 +1,28 @@
-"""How a value is spelled so that Hydra's grammar gives it back. Without Hydra, so that figures may use it."""
+"""How things are spelled: values so that Hydra's grammar gives them back, and names nearly right.
+
+Without Hydra, so that figures may use it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _PLAIN = re.compile(r"[\w./:@%+*?|-]+( [\w./:@%+*?|-]+)*", re.ASCII)
+
+SYNONYMS = {
+    "epsilons": "eps",
+    "repetitions": "n_repeats",
+    "n_repetitions": "n_repeats",
+    "random_state": "seed",
+    "jobs": "n_workers",
+    "n_jobs": "n_workers",
+    "out": "results_dir",
+    "output_dir": "results_dir",
+}
+"""What others call our settings, where a similar spelling does not tell."""
 
 
 def quoted(text: str) -> str:
@@ -31,3 +48,11 @@ def _is_read_as_text(text: str) -> bool:
     except ValueError:
         return bool(_PLAIN.fullmatch(text)) and text.lower() not in ("null", "true", "false")
     return False
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence: ``"; did you mean 'x'?"`` where one can guess, or a full stop."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    guess = SYNONYMS[word] if SYNONYMS.get(word) in known else next(iter(close), None)
+    return f"; did you mean '{guess}'?" if guess else "."

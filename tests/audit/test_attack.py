@@ -7,19 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lumberjack_bench.audit.attack import audit
+from lumberjack_bench.audit.attack import bound_by_attack, observe
+from lumberjack_bench.audit.findings import Subject
 from lumberjack_bench.audit.neighbours import PAIRS, SCHEMA
 
 ROOT = Path(__file__).parents[2]
 
 
-def config(target, **params):
-    return {"name": "audited", "target": target, "params": params}
+def subject(target, *, epsilon=1.0, delta=0.0, n_jobs=1, **params):
+    config = {"name": "audited", "target": target, "params": params}
+    return Subject(config, epsilon, delta, n_jobs=n_jobs, allow_targets=("leaky_method",))
 
 
-def run_audit(method, pair, n_runs, **options):
-    settings = {"epsilon": 1.0, "delta": 0.0, "confidence": 0.99, "seed": 0} | options
-    return audit(method, pair, n_runs=n_runs, **settings)
+def run_audit(method, pair, n_runs, confidence=0.99):
+    return bound_by_attack(method, pair, n_runs=n_runs, confidence=confidence)
 
 
 def named(words):
@@ -44,51 +45,84 @@ def test_neighbours_differ_by_one_record_within_the_public_facts(pair):
 
 @pytest.mark.slow
 def test_smooth_sensitivity_is_refuted():
-    method = config("baselines.smooth_sensitivity.SmoothSensitivityClassifier", n_estimators=1)
+    method = subject("baselines.smooth_sensitivity.SmoothSensitivityClassifier", n_estimators=1)
     assert run_audit(method, named("far from all others"), 1500).epsilon > 1.5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
-@pytest.mark.parametrize("target", ["LumberjackClassifier", "GuidedLumberjackClassifier"])
-def test_our_forests_are_not_refuted(target, pair):
-    method = config(f"lumberjack.{target}", n_estimators=1)
-    found = run_audit(method, pair, 300, delta=1e-6, confidence=0.9999)
-    assert found.epsilon <= 1.0
-
-
 def test_a_method_without_privacy_is_refuted():
-    method = config("baselines.fully_random.FullyRandomClassifier", n_estimators=5)
-    assert run_audit(method, named("4 against 0"), 90).epsilon >= 0.0
+    method = subject("baselines.fully_random.FullyRandomClassifier", n_estimators=5)
     assert run_audit(method, named("far from all others"), 300).epsilon > 1.0
 
 
+def test_what_a_method_says_it_released_is_seen_in_place_of_its_predictions():
+    method = subject("leaky_method.NoisyCounts")
+    model = method.build(np.random.SeedSequence(0)).fit(PAIRS[0].X, PAIRS[0].y)
+    assert observe(model).tolist() == model.noisy_counts_.tolist()
+
+
 def test_the_result_does_not_depend_on_the_number_of_processes():
-    method = config("lumberjack.LumberjackClassifier", n_estimators=1)
     first, second = (
-        run_audit(method, PAIRS[2], 240, n_jobs=n_jobs, delta=1e-6) for n_jobs in (1, 2)
+        run_audit(subject("baselines.snr.SnrClassifier", n_jobs=n_jobs), PAIRS[2], 240)
+        for n_jobs in (1, 2)
     )
     assert first == second
 
 
 def test_too_few_runs_are_refused():
     with pytest.raises(ValueError, match="at least 30 runs on each table, got 10"):
-        run_audit(config("lumberjack.LumberjackClassifier"), PAIRS[0], 10)
+        run_audit(subject("lumberjack.LumberjackClassifier"), PAIRS[0], 10)
 
 
 command = runpy.run_path(str(ROOT / "scripts" / "audit_privacy.py"))["main"]
 
 
-def test_the_command_prints_a_bound_a_pair_and_a_verdict(tmp_path, capsys):
-    path = tmp_path / "found.json"
-    assert command(["method=lumberjack", "eps=1", "--runs", "60", "--json", str(path)]) == 0
+@pytest.mark.slow
+def test_the_command_says_of_each_layer_what_it_could_see(tmp_path, capsys):
+    arguments = ["method=guided_lumberjack", "eps=1", "--runs", "100", "--out", str(tmp_path)]
+    assert command(arguments) == 0
     shown = capsys.readouterr().out
-    assert "claims (1, 1e-06)-DP" in shown
-    assert "Not refuted: no bound exceeds the claimed 1." in shown
+    assert "claims (1, 0.05)-DP" in shown
+    assert "Not refuted" in shown
+    assert ">= 0.00" not in shown
+    (path,) = tmp_path.glob("*.json")
     found = json.loads(path.read_text())
-    assert [finding["pair"] for finding in found["findings"]] == [pair.name for pair in PAIRS]
-    assert found["params"]["n_estimators"] == 1
+    assert {finding["layer"] for finding in found["findings"]} == {
+        "components", "groups", "claim", "canaries", "reading",
+    }  # fmt: skip
+    assert found["params"]["n_estimators"] == 4
     assert not found["is_refuted"]
+    assert (
+        "| Guided Lumberjack (tight) | holds | (1, 0.05) |" in (tmp_path / "audit.md").read_text()
+    )
+
+
+OWN = [
+    "method=majority", "method.is_private=true", "method.name=own", "method.label=Own",
+    "allow_targets=[leaky_method]", "eps=1", "--layer", "predictions", "--runs", "600",
+]  # fmt: skip
+
+
+def test_a_method_of_ones_own_is_refuted_where_it_claims_too_much(tmp_path, capsys):
+    assert command([*OWN, "method.target=leaky_method.LeakyCounts", "--out", str(tmp_path)]) == 0
+    assert "REFUTED by predictions." in capsys.readouterr().out
+    (path,) = tmp_path.glob("*.json")
+    found = json.loads(path.read_text())
+    assert found["is_refuted"]
+    assert max(finding["measured"] for finding in found["findings"]) > 1.0
+    assert "| refuted |" in (tmp_path / "audit.md").read_text()
+
+
+def test_it_is_not_refuted_without_the_flaw(capsys):
+    assert command([*OWN, "method.target=leaky_method.NoisyCounts"]) == 0
+    shown = capsys.readouterr().out
+    assert "Not refuted" in shown
+    assert "of the claim" in shown
+
+
+def test_a_layer_that_a_method_has_not_is_named(capsys):
+    arguments = [*OWN, "method.target=leaky_method.NoisyCounts", "--runs", "30", "--layer", "claim"]
+    assert command(arguments) == 0
+    assert "claim: not tried, as Own has no transcript" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -99,10 +133,9 @@ def test_the_command_prints_a_bound_a_pair_and_a_verdict(tmp_path, capsys):
         (["method=majority"], "claims no privacy"),
         (["method=lumberjack", "eps=-1"], "eps"),
         (["method=nosuch"], "nosuch"),
-        (["method=snr,lumberjack"], "method takes one value"),
         (["--jobs", "0"], "--jobs"),
         (["--seed", "-1"], "--seed"),
-        (["--json", "/proc/nosuch/found.json"], "/proc/nosuch/found.json"),
+        (["--out", "/proc/nosuch"], "/proc/nosuch"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(arguments, message, capsys):

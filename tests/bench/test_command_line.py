@@ -53,6 +53,8 @@ def test_flags_go_together_in_any_order(words: list[str], intent: str, flags: tu
     ("line", "message"),
     [
         ("--status --redo abcd", "give only one of --status and --redo."),
+        ("--watch eps=1", "--watch goes with --status only."),
+        ("--redo abcd --all", "--all goes with --status only."),
         ("-m --cfg job", "give only one of --multirun and --cfg."),
         ("--redo eps=1", "--redo needs the hash of a run (at least 4 digits), got 'eps=1'."),
         ("--resolve", "--resolve goes with --cfg or --help only."),

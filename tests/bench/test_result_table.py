@@ -197,6 +197,35 @@ def test_the_accuracy_table_has_methods_down_and_eps_across() -> None:
     )
 
 
+def test_many_data_sets_share_one_table_for_each_eps() -> None:
+    results = [
+        record(method, eps, (value,), dataset=dataset, dataset_identity=dataset)
+        for dataset, shift in {"a": 0.0, "b": 0.1, "c": 0.2, "d": 0.0}.items()
+        for method, eps, value in (
+            ("forest", 1.0, 0.6 + shift),
+            ("dp_boosted_random_trees", 1.0, 0.7),
+            ("reference", math.inf, 0.9),
+        )
+    ]
+    *table, note = accuracy_table(
+        [*results, record("forest", 2.0, (0.5,), dataset="a", dataset_identity="a")]
+    ).splitlines()
+    assert table[:8] == [
+        "accuracy, eps=1  forest   dp boosted  reference",
+        "                          random",
+        "                          trees",
+        "a                0.6000   0.7000*     0.9000",
+        "b                0.7000*  0.7000*     0.9000",
+        "c                0.8000*  0.7000      0.9000",
+        "d                0.6000   0.7000*     0.9000",
+        "",
+    ]
+    assert table[8].startswith("accuracy, eps=2")
+    assert table[11] == "a                0.5000*              0.9000"
+    assert table[12] == "b                                     0.9000"
+    assert note.endswith("python scripts/make_figures.py suite")
+
+
 def test_the_accuracy_table_names_stand_ins_and_tells_versions_and_variants_apart() -> None:
     corrected = record(dataset_identity="y")
     text = accuracy_table([record(), corrected])

@@ -1,4 +1,4 @@
-"""What every method must do; a file in conf/method is all it takes to be tested here.
+"""What every classifier must do; a file in conf/method is all it takes to be tested here.
 
 The README's own method is tested too, as it is printed.
 """
@@ -18,8 +18,9 @@ import hydra
 import numpy as np
 import pytest
 import readme_method
+import yaml
 from omegaconf import OmegaConf
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 
 import baselines
@@ -30,8 +31,19 @@ from lumberjack_bench.methods import build_method, method_class, reason_to_skip
 
 CONF = Path(__file__).parents[2] / "conf"
 MOST = {"n_estimators": 8, "max_depth": 6}
-PACKAGES = {"dp_ebm": "interpret"}  # of the extra rivals, which need not be installed
-METHODS = [*sorted(path.stem for path in (CONF / "method").glob("*.yaml")), readme_method.NAME]
+PACKAGES = {
+    "dp_ebm": "interpret",
+    "dp_ebm_regressor": "interpret",
+}  # of the extra rivals, which need not be installed
+
+
+def is_regressor_file(path: Path) -> bool:
+    target = yaml.safe_load(path.read_text(encoding="utf-8"))["target"]
+    return issubclass(method_class(target), RegressorMixin)
+
+
+FILES = sorted((CONF / "method").glob("*.yaml"))
+METHODS = [*(path.stem for path in FILES if not is_regressor_file(path)), readme_method.NAME]
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:\\s*'hydra/launcher/.*' is validated against",

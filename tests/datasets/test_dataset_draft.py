@@ -371,7 +371,7 @@ def test_the_command_prints_the_draft_and_counts_the_marks(people, capfdbinary):
 
 
 def test_the_command_fails_with_one_line(tmp_path, capsys):
-    assert script("draft_schema").main([str(tmp_path / "no.csv"), "--label", "y"]) == 1
+    assert script("draft_schema").main([str(tmp_path / "no.csv"), "--label", "y"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from lumberjack_bench.results import COLUMNS
 
 DELTA = 1e-6
 
@@ -49,3 +53,14 @@ def result_rows(
         f"{row['dataset']}-{method}-{row['mode']}-{eps:g}-{row['seed']}-{len(values)}-{row['params']}",
     )
     return [row | {"repetition": i, "value": value} for i, value in enumerate(values)]
+
+
+def write_table(folder: Path, *runs: Iterable[dict[str, Any]]) -> Path:
+    """Write runs, each a list of rows, as the results table of a folder."""
+    path = folder / "results.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for rows in runs:
+            writer.writerows(rows)
+    return path

@@ -193,9 +193,9 @@ def test_the_script_prints_a_table_and_writes_a_csv(write_results, capsys, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "nosuch"], "'nosuch'; they hold a, b"),
-        (["a", "b", "--datasets", "nosuch"], "'nosuch'; they hold adult"),
-        (["a", "b", "--metric", "nosuch"], "'nosuch'; they hold accuracy"),
+        (["a", "nosuch"], "'nosuch'. They hold: a, b"),
+        (["a", "b", "--datasets", "nosuch"], "'nosuch'. They hold: adult"),
+        (["a", "b", "--metric", "nosuch"], "'nosuch'. They hold: accuracy"),
         (["a", "b", "--results", "no.csv"], "python run.py -m method=a,b"),
     ],
 )

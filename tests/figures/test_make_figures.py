@@ -103,7 +103,7 @@ def test_the_metric_is_chosen_and_one_that_is_missing_is_refused_with_those_ther
     page = (tmp_path / "report.html").read_text()
     assert "Log loss against privacy" in page
     assert "adult: runs without log_loss are left out (snr); they have accuracy." in page
-    assert "no metric 'roc_auc'; they hold accuracy, log_loss." in refusal(
+    assert "no metric 'roc_auc'. They hold: accuracy, log_loss." in refusal(
         capsys, *given, "roc_auc"
     )
 

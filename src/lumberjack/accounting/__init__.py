@@ -4,6 +4,8 @@ Modules
 -------
 gaussian
     Exact guarantee of Gaussian noise (Lemma 14): ``get_delta``, ``get_epsilon``, ``get_mu``.
+discrete_gaussian
+    The discrete Gaussian by the continuous noise that tells no less (``step`` of a group).
 zcdp
     Zero-concentrated privacy (Lemma 9): ``get_delta``, ``get_rho`` and the scales of the leaf
     mechanisms.

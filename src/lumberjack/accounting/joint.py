@@ -62,7 +62,7 @@ def get_delta_joint_parts(
         delta_gauss=zcdp.get_delta(epsilon, mu * mu / 2)
         if has_votes
         else gaussian.get_delta(epsilon, mu),
-        delta_inf=sum(get_delta_inf(one.count, one.margin / one.sigma) for one in structures),
+        delta_inf=sum(get_delta_inf(one.count, one.margin_ratio) for one in structures),
     )
 
 
@@ -105,7 +105,7 @@ def get_noise(
     ]
     return JointNoise(
         mu_total=mu_total,
-        structure=replace(structure, scale=sigmas[0], margin=sigmas[0] * ratio),
+        structure=structure.with_noise(sigmas[0], sigmas[0] * ratio),
         others=tuple(
             group.with_sigma(sigma) for group, sigma in zip(others, sigmas[1:], strict=True)
         ),
@@ -179,6 +179,6 @@ def calibrate_separately(
     for group, guarantee in zip(others, rest, strict=True):
         rho = zcdp.get_rho(guarantee.epsilon, guarantee.delta) / group.count
         scale = zcdp.get_gumbel_scale(rho) if group.is_vote else zcdp.get_gaussian_sigma(rho)
-        scaled.append(replace(group, scale=scale))
-    structure = replace(structure, scale=noise.sigma, margin=noise.margin)
+        scaled.append(group.with_sigma(scale) if group.is_discrete else replace(group, scale=scale))
+    structure = structure.with_noise(noise.sigma, noise.margin)
     return JointNoise(get_mu((structure, *scaled)), structure, tuple(scaled))

@@ -55,7 +55,9 @@ class Release:
     def parameters(self) -> dict[str, float]:
         """Noise scales and thresholds, in records, and the share of the budget."""
         group = self.group
-        values = {"gumbel_scale": group.sigma / 2} if group.is_vote else {"sigma": group.sigma}
+        # The scale of discrete noise is what was drawn with, its sigma what the accounting makes of it.
+        sigma = group.scale if group.is_discrete and group.scale is not None else group.sigma
+        values = {"gumbel_scale": sigma / 2} if group.is_vote else {"sigma": sigma}
         if isinstance(group, Structure):
             values |= {"margin": group.margin}
         return values if group.share is None else values | {"share": group.share}

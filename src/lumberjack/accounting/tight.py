@@ -77,8 +77,7 @@ class _Mechanism:
     """Everything that a delta depends on but epsilon; hashable, for the cache."""
 
     m: int
-    sigma: float
-    margin: float
+    structure: Structure  # its noise; count and share are left at one value
     votes: tuple[tuple[int, float], ...]  # number of votes and Gumbel scale
     n_after: int  # bound on the number of steps after the last threshold query
     mu_after: float  # of all Gaussian releases after it
@@ -90,7 +89,9 @@ class _Mechanism:
     def mu_total(self) -> float:
         """Root of the summed squares of all mu; a vote counts as Gaussian noise of equal zCDP."""
         votes = sum(count / (2 * scale) ** 2 for count, scale in self.votes)
-        return math.sqrt(self.m / self.sigma**2 + self.mu_after**2 + votes + self.mu_first**2)
+        return math.sqrt(
+            self.m / self.structure.sigma**2 + self.mu_after**2 + votes + self.mu_first**2
+        )
 
 
 def _get_mechanism(
@@ -112,8 +113,7 @@ def _get_mechanism(
     n_after = max(sum(one.count for one in votes), max((one.count for one in after), default=0))
     return _Mechanism(
         m=structure.count,
-        sigma=structure.sigma,
-        margin=structure.margin,
+        structure=replace(structure, name="", count=1, share=None),
         votes=tuple((group.count, group.sigma / 2) for group in votes),
         n_after=n_after,
         mu_after=get_mu(after),
@@ -124,14 +124,15 @@ def _get_mechanism(
 
 
 def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: bool) -> float:
-    m, sigma, margin = mechanism.m, mechanism.sigma, mechanism.margin
+    m, structure = mechanism.m, mechanism.structure
+    sigma, ratio = structure.sigma, structure.margin_ratio
     mu_total = mechanism.mu_total
     # epsilon lies on the grid, where U may have its corner.
     interval = epsilon / math.ceil(epsilon * mechanism.points_per_mu / mu_total)
     n_below = math.ceil(8 * mu_total / interval)
     n_above = math.ceil((epsilon + 4 * mu_total) / interval)
-    threshold = 1 + margin
-    log_p, log_q = float(log_ndtr(margin / sigma)), float(log_ndtr(-margin / sigma))
+    threshold = 1 + structure.margin
+    log_p, log_q = float(log_ndtr(ratio)), float(log_ndtr(-ratio))
     floor_loss = log_p if is_added else -log_p
     certain = math.exp(log_q) * (1 + ROUNDING) if is_added else 0.0
     rest = math.exp(log_p) if is_added else 1.0
@@ -143,7 +144,9 @@ def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: 
     all_steps = -math.expm1(m * log_p)
     beyond = max(1e-6 * all_steps, 1e-19) / (3 * m)
     reach = -float(ndtri(beyond))
-    counts = np.arange(1.0, math.ceil(threshold + reach * sigma) + 1)
+    # Of discrete noise, z lies up to half a count lower.
+    more = 2 if structure.is_discrete else 0
+    counts = np.arange(1.0, math.ceil(threshold + reach * sigma) + 1 + more)
     size = n_below + n_above + 1
     work = m * size * counts.size
     if mechanism.released == "answers" and work > _LARGEST_WORK:
@@ -158,7 +161,7 @@ def _delta_in_one_direction(epsilon: float, mechanism: _Mechanism, *, is_added: 
     for count, scale in mechanism.votes:
         values = ask_answers(values, count, get_votes(scale), interval)
     if mechanism.released == "answers":
-        z_without, z_with = (counts - threshold) / sigma, (counts + 1 - threshold) / sigma
+        z_without, z_with = structure.answer_z(counts), structure.answer_z(counts + 1)
         z_p, z_q = (z_with, z_without) if is_added else (z_without, z_with)
         values = ask_answers(values, m, get_threshold_queries(z_p, z_q), interval, floor)
     else:
@@ -269,7 +272,7 @@ def get_epsilon_tight(
     """
     delta = _check_reach(delta)
     mechanism = _get_mechanism(structure, others, released, points_per_mu)
-    if get_delta_inf(mechanism.m, mechanism.margin / mechanism.sigma) * (1 + 1e-3) >= delta:
+    if get_delta_inf(mechanism.m, structure.margin_ratio) * (1 + 1e-3) >= delta:
         return math.inf
     # What G says of all parts together is not far off.
     start = max(gaussian.get_epsilon(delta, mechanism.mu_total), 1e-3)
@@ -335,16 +338,14 @@ def _calibrate(
     others: tuple[Group, ...],
     points_per_mu: int,
 ) -> JointNoise:
-    noisy = [replace(group, mechanism="gaussian") for group in others]
-    safe = calibrate_joint(epsilon, delta, structure, noisy)
+    noisy = [replace(group, mechanism="gaussian", step=None) for group in others]
+    safe = calibrate_joint(epsilon, delta, replace(structure, step=None), noisy)
 
     def scaled(factor: float) -> JointNoise:
         return JointNoise(
             mu_total=safe.mu_total / factor,
-            structure=replace(
-                structure,
-                scale=safe.structure.sigma * factor,
-                margin=safe.structure.margin * factor,
+            structure=structure.with_noise(
+                safe.structure.sigma * factor, safe.structure.margin * factor
             ),
             others=tuple(
                 group.with_sigma(one.sigma * factor)

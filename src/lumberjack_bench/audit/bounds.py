@@ -51,6 +51,102 @@ def bound_from_counts(
     return LowerBound(max(epsilon, 0.0), n_more / n_runs, n_less / n_runs, n_runs)
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A score above a cut, for the record's presence, or at most a cut, for its absence."""
+
+    cut: float
+    is_above: bool
+    expected: float = 0.0
+    """The bound that it is expected to give."""
+
+    def count(
+        self,
+        without: NDArray[np.float64],
+        with_record: NDArray[np.float64],
+        delta: float,
+        confidence: float,
+    ) -> LowerBound:
+        """Return the bound that scores of runs on both tables give."""
+        more, less = (with_record, without) if self.is_above else (without, with_record)
+        n_more, n_less = (
+            int((side >= self.cut if self.is_above else side <= self.cut).sum())
+            for side in (more, less)
+        )
+        return bound_from_counts(n_more, n_less, len(more), delta, confidence)
+
+
+def choose_event(
+    without: NDArray[np.float64],
+    with_record: NDArray[np.float64],
+    n_runs: int,
+    delta: float,
+    confidence: float,
+    *,
+    n_cuts: int = 60,
+) -> Event:
+    """Return the event that is expected to give the largest bound in runs still to come.
+
+    Parameters
+    ----------
+    without, with_record : ndarray of float64, shape (n_pilot,)
+        Scores of runs that will not be counted.
+    n_runs : int
+        Runs on each table that will be.
+    delta, confidence : float
+        As for :func:`bound_from_counts`.
+    n_cuts : int
+        How many cuts are tried.
+    """
+    cuts = np.unique(np.concatenate([without, with_record]))
+    cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, n_cuts).astype(np.int64))]
+    events = []
+    for is_above in (True, False):
+        for cut in cuts.tolist():
+            found = Event(cut, is_above).count(without, with_record, delta, confidence)
+            # Shares of few runs are drawn towards each other: chance alone finds large ratios.
+            more, less = (
+                round((share * len(without) + 1) / (len(without) + 2) * n_runs)
+                for share in (found.more, found.less)
+            )
+            bound = bound_from_counts(more, less, n_runs, delta, confidence)
+            events.append(Event(cut, is_above, bound.epsilon))
+    return max(events, key=lambda event: event.expected)
+
+
+def estimate_limit(
+    without: NDArray[np.float64], with_record: NDArray[np.float64], delta: float
+) -> float:
+    """Return about what infinitely many runs would bound epsilon by, from log likelihood ratios.
+
+    Probabilities on either table are the mean of what its own runs say and of what those of the
+    other say, each weighed by the ratio; that holds if the ratios are right, as for a sound method.
+
+    Parameters
+    ----------
+    without, with_record : ndarray of float64, shape (n_runs,)
+        Log likelihood ratios of runs on both tables.
+    delta : float
+        In [0, 1).
+    """
+    limit = 0.0
+    for more, less in ((with_record, without), (-without, -with_record)):
+        is_certain = np.isinf(more) & (more > 0)
+        if is_certain.mean() > delta:
+            return math.inf
+        more, less = np.sort(more), np.sort(less)
+        for cut in np.quantile(more[np.isfinite(more)], np.linspace(0.02, 0.99, 98)):
+            # Rare events are left out: few runs say little of them.
+            above, above_less = more[more >= cut], less[less >= cut]
+            if len(above_less) < 30:
+                continue
+            p = (len(above) + np.exp(above_less).sum()) / 2 / len(more)
+            q = (np.exp(-above).sum() + len(above_less)) / 2 / len(less)
+            if p > delta:
+                limit = max(limit, math.log((p - delta) / q))
+    return limit
+
+
 def find_lower_bound(
     without: NDArray[np.float64], with_record: NDArray[np.float64], delta: float, confidence: float
 ) -> LowerBound:
@@ -82,18 +178,11 @@ def find_lower_bound(
         )
         return low, high
 
-    def bound(
-        low: NDArray[np.float64], high: NDArray[np.float64], cut: float, is_above: bool
-    ) -> LowerBound:
-        # Above the cut for the record's presence, at or below it for its absence.
-        more, less = (high >= cut, low >= cut) if is_above else (low <= cut, high <= cut)
-        return bound_from_counts(int(more.sum()), int(less.sum()), third, delta, confidence)
-
     low, high = scores(third, 2 * third)
     events = [
-        (float(cut), is_above)
+        Event(float(cut), is_above)
         for cut in np.unique(np.concatenate([low, high]))
         for is_above in (True, False)
     ]
-    chosen = max(events, key=lambda event: bound(low, high, *event).epsilon)
-    return bound(*scores(2 * third, 3 * third), *chosen)
+    chosen = max(events, key=lambda event: event.count(low, high, delta, confidence).epsilon)
+    return chosen.count(*scores(2 * third, 3 * third), delta, confidence)

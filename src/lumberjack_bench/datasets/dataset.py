@@ -32,7 +32,7 @@ class DataSource:
     Parameters
     ----------
     kind : str
-        ``uci``, ``acs``, ``keel``, ``sklearn``, ``openml``, ``table`` or ``generated``.
+        ``uci``, ``acs``, ``keel``, ``wheel``, ``sklearn``, ``openml``, ``table`` or ``generated``.
     description : str
         One line for a reader.
     file : str
@@ -86,7 +86,7 @@ class RowCounts:
 class Summary:
     """The row of a data set in a table like the paper's Table 1.
 
-    ``majority`` is the share of the most frequent class, in [0, 1].
+    ``majority`` is the share of the most frequent class, in [0, 1]; 1 where the label is a number.
     """
 
     n_rows: int
@@ -109,8 +109,8 @@ class Dataset:
         Columns in the schema's order. Numeric: the smallest integer or float type that holds
         them, already clipped to the bounds. Categorical: pandas categoricals with the schema's
         categories, plus one last level where rows hold unlisted values. NaN is a missing entry.
-    y : ndarray of shape (n_rows,), int8 or int16
-        Class codes, positions in ``schema.classes``.
+    y : ndarray of shape (n_rows,), int8 or int16, or float64
+        Class codes, positions in ``schema.classes``; or numbers within ``schema.target_bounds``.
     source : DataSource
     counts : RowCounts
     """
@@ -141,7 +141,8 @@ class Dataset:
 
     def summary(self) -> Summary:
         """Return sizes and the share of the most frequent class."""
-        frequencies = np.bincount(self.y, minlength=self.schema.n_classes)
+        codes = self.y if self.schema.classes else np.zeros(self.n_rows, dtype=np.int64)
+        frequencies = np.bincount(codes, minlength=self.schema.n_classes)
         return Summary(
             n_rows=self.n_rows,
             n_features=self.schema.n_features,

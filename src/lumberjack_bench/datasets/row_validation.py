@@ -63,8 +63,8 @@ def validate_rows(
     X : DataFrame of shape (n_rows, n_features)
         As :class:`~lumberjack_bench.datasets.dataset.Dataset` holds it; without the rows that have
         no label, where `options` ask for it.
-    y : ndarray of shape (n_rows,), int8 or int16
-        Class codes.
+    y : ndarray of shape (n_rows,), int8 or int16, or float64
+        Class codes, or numbers within the schema's bounds.
     counts : RowCounts
 
     Raises
@@ -78,11 +78,19 @@ def validate_rows(
         raise DatasetError(f"{table_name}: the table has no rows.")
     where = f"{table_name}: label column {schema.label!r}"
     labels = read_entries(table.column(schema.label), options, where=where)
-    y = _labels(labels, schema, where, options.unlabelled)
-    if (y < 0).any():
-        table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
-    columns: dict[str, Any] = {}
     clipped: dict[str, int] = {}
+    y: NDArray[Any]
+    if schema.target_bounds is None:
+        y = _labels(labels, schema, where, options.unlabelled)
+        is_labelled = y >= 0
+    else:
+        target = NumericFeature(schema.label, *schema.target_bounds)
+        y, clipped[schema.label] = _numbers(labels, target, options.decimal, where, is_strict)
+        is_labelled = ~np.isnan(y)
+        _check_unlabelled(int((~is_labelled).sum()), len(y), where, options.unlabelled)
+    if not is_labelled.all():
+        table, y = table.filter(pa.array(is_labelled)), y[is_labelled]
+    columns: dict[str, Any] = {}
     unseen: dict[str, int] = {}
     filled: dict[str, int] = {}
     for feature in schema.features:
@@ -216,11 +224,7 @@ def _labels(
     codes = PublicList(schema.classes).codes(entries)
     n_rows = len(codes)
     n_missing = int((codes == MISSING).sum())
-    if n_missing and (n_missing == n_rows or unlabelled == "error"):
-        raise DatasetError(
-            f"{where} has no value in {n_missing:,} of {n_rows:,} rows. Drop these rows"
-            f"{'' if n_missing == n_rows else ', or ask for it with unlabelled=drop'}."
-        )
+    _check_unlabelled(n_missing, n_rows, where, unlabelled)
     is_unknown = codes == UNSEEN
     if is_unknown.any():
         raise DatasetError(
@@ -235,6 +239,14 @@ def _labels(
             f"{schema.classes[int(present[0])]!r}. A classifier needs at least two."
         )
     return codes.astype(np.int8 if schema.n_classes <= 127 else np.int16)
+
+
+def _check_unlabelled(n_missing: int, n_rows: int, where: str, unlabelled: str) -> None:
+    if n_missing and (n_missing == n_rows or unlabelled == "error"):
+        raise DatasetError(
+            f"{where} has no value in {n_missing:,} of {n_rows:,} rows. Drop these rows"
+            f"{'' if n_missing == n_rows else ', or ask for it with unlabelled=drop'}."
+        )
 
 
 def _values_at(entries: Column, rows: NDArray[np.bool_]) -> str:

@@ -1,4 +1,4 @@
-"""One HTML page that stands on its own: figures, tables, comparisons, cards, versions, commands.
+"""One HTML page that stands on its own: a picture to pick in, figures, tables, cards, commands.
 
 It shows what the results table holds, and the files of other figures that lie beside it. What is
 said is gathered here, how it is laid out stands in ``report.html``.
@@ -20,6 +20,7 @@ from lumberjack_bench.datasets.named import title_of
 from lumberjack_bench.figures import FIGURES, style
 from lumberjack_bench.figures.comparison import compare
 from lumberjack_bench.figures.curves import Panel, finished_rows, load_panels
+from lumberjack_bench.figures.explorer import Explorer
 from lumberjack_bench.figures.means import means_table
 from lumberjack_bench.figures.panels import DOUBTED, TUNED, draw_panels
 from lumberjack_bench.figures.recipes import run_commands
@@ -45,16 +46,19 @@ def make(request: Request) -> list[Path]:
         When the table is missing or holds no finished run.
     """
     table, panels = load_panels(request, FIGURES[request.name].command)
+    explorer = Explorer(table, request.datasets, request.methods, request.metric)
     table, _ = current_rows(table)
     table = table[
         table["dataset"].isin({panel.dataset for panel in panels})
         & table["method"].isin(set(request.methods or table["method"]))
     ]
-    page = report_html(table, panels, request.out)
+    page = report_html(table, panels, explorer, request.out)
     return [request.write(".html", page)]
 
 
-def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> str:
+def report_html(
+    table: pd.DataFrame, panels: Sequence[Panel], explorer: Explorer, folder: Path
+) -> str:
     """Compose the page; no dates and no folders, so that equal results make equal pages.
 
     Parameters
@@ -63,6 +67,8 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         The rows that the report is about.
     panels : sequence of Panel
         The same rows as curves.
+    explorer : Explorer
+        Has other metrics and data sets too, if there are any.
     folder : Path
         Where files of other figures are looked for.
     """
@@ -77,6 +83,7 @@ def report_html(table: pd.DataFrame, panels: Sequence[Panel], folder: Path) -> s
         n_failed=table[~is_finished]["run_hash"].nunique(),
         metric=panels[0].metric,
         panels=panels,
+        explorer=explorer.html,
         left_out=list(dict.fromkeys(line for panel in panels for line in panel.left_out)),
         curves=_curves(panels),
         numbers=[(panel, *_numbers(panel)) for panel in panels],

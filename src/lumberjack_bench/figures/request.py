@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.files import write_atomically
 from lumberjack_bench.results import COLUMNS, read_table
+from lumberjack_bench.spelling import suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,4 +95,6 @@ def check_known(kind: str, wanted: Sequence[str], known: Sequence[str]) -> None:
     for name in wanted:
         if name not in known:
             listed = ", ".join(known) or "none"
-            raise FigureError(f"the results hold no {kind} {name!r}; they hold {listed}.")
+            raise FigureError(
+                f"the results hold no {kind} {name!r}{suggest(name, known)} They hold: {listed}."
+            )

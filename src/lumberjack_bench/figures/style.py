@@ -85,7 +85,8 @@ class Look:
 
 LOOKS = {
     "lumberjack": Look(BLUE, "o", 2.2),
-    "guided_lumberjack": Look(VERMILION, "D", 2.2),
+    "additive_forest": Look(VERMILION, "D", 2.2),
+    "guided_lumberjack": Look(SKY, "D", 2.2),
     "snr": Look(ORANGE, "s"),
     "smooth_sensitivity": Look(GREEN, "^"),
     "suihkonen": Look(PURPLE, "v"),

@@ -23,7 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lumberjack_bench.methods import TUNING_NOTE, MethodError, build_method, reason_to_skip
-from lumberjack_bench.metrics import label_metrics, probability_metrics
+from lumberjack_bench.metrics import (
+    label_metrics,
+    main_metric,
+    probability_metrics,
+    regression_metrics,
+)
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
 from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone, first_line
@@ -87,10 +92,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRows:
-    """A data set in the form that methods take."""
+    """A data set in the form that methods take; labels are class codes, or numbers."""
 
     X: NDArray[np.float64]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     schema: FeatureSchema
     source: dict[str, Any]
 
@@ -200,9 +205,9 @@ def measure(run: RunConfig, settings: Settings, n_jobs: int) -> dict[str, Any]:
             done, predicted = _repeat(run, data, build, repetition)
         repetitions.append(done)
         predictions.append(predicted)
-        accuracy = repetitions[-1]["metrics"]["accuracy"]
+        metric = main_metric(done["metrics"])
         place = f"repetition {repetition + 1} of {run.n_repeats}"
-        log.info("%s: %s, accuracy %.4f", title, place, accuracy)
+        log.info("%s: %s, %s %.4f", title, place, metric, done["metrics"][metric])
     log.info("%s: done", title)
     return _record(
         run,
@@ -242,7 +247,10 @@ def _repeat(
 
     from lumberjack_bench.runs.holdout import stratified_split
 
-    split = stratified_split(data.y, run.split_seed(repetition))
+    has_classes = data.schema.n_classes > 0
+    # Numbers are one stratum.
+    strata = data.y if has_classes else np.zeros(len(data.y), dtype=np.int64)
+    split = stratified_split(strata, run.split_seed(repetition))
     metrics: dict[str, float] = {}
     record: dict[str, Any] = {"repetition": repetition, "metrics": metrics}
     method = build(
@@ -278,10 +286,15 @@ def _repeat(
     clock = time.perf_counter()
     predicted = np.asarray(method.predict(X_test))
     metrics["predict_seconds"] = time.perf_counter() - clock
-    _check_predictions(run, predicted, len(y_test), data.schema.n_classes)
-    metrics.update(label_metrics(y_test, predicted))
     predictions = {"labels": y_test, "predicted": predicted}
-    probabilities = method.predict_proba(X_test) if hasattr(method, "predict_proba") else None
+    if has_classes:
+        _check_predictions(run, predicted, len(y_test), data.schema.n_classes)
+        metrics.update(label_metrics(y_test, predicted))
+    else:
+        _check_numbers(run, predicted, len(y_test))
+        metrics.update(regression_metrics(y_test, predicted))
+    has_probabilities = has_classes and hasattr(method, "predict_proba")
+    probabilities = method.predict_proba(X_test) if has_probabilities else None
     if probabilities is not None:
         probabilities = np.asarray(probabilities, dtype=np.float64)
         _check_probabilities(run, probabilities, (len(y_test), data.schema.n_classes))
@@ -339,7 +352,8 @@ def load_rows(dataset: Mapping[str, Any]) -> LoadedRows:
     loaded = datasets.load(dataset)
     X, _ = loaded.encoded()
     source = {**asdict(loaded.source), "label": loaded.source.label}
-    return LoadedRows(X, loaded.y.astype("int64"), loaded.schema.coded(), source)
+    y = loaded.y.astype("int64" if loaded.schema.classes else "float64")
+    return LoadedRows(X, y, loaded.schema.coded(), source)
 
 
 def _check_predictions(
@@ -354,6 +368,17 @@ def _check_predictions(
         raise MethodError(
             f"method {run.method.name}: predict must return codes 0 to {n_classes - 1}, got "
             f"{predicted.min()} to {predicted.max()}."
+        )
+
+
+def _check_numbers(run: RunConfig, predicted: NDArray[Any], n_rows: int) -> None:
+    import numpy as np
+
+    is_number = predicted.dtype.kind == "f" and bool(np.isfinite(predicted).all())
+    if predicted.shape != (n_rows,) or not is_number:
+        raise MethodError(
+            f"method {run.method.name}: predict must return {n_rows} finite numbers, got "
+            f"{predicted.dtype} of shape {predicted.shape}{'' if is_number else ', not all finite'}."
         )
 
 

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from lumberjack_bench.config import Settings
+from lumberjack_bench.metrics import MAIN_METRICS, main_metric, metric_of
 from lumberjack_bench.runs.execute import Outcome, run_title
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.plan import Durations, Plan, format_seconds
@@ -52,11 +53,19 @@ class Reporter:
         Has earlier results, to estimate durations from.
     n_workers : int
         Runs at a time.
+    metric : str
+        What is said of a finished run, where it has it.
     """
 
     def __init__(
-        self, plan: Plan, pending: Sequence[RunConfig], store: ResultStore, n_workers: int
+        self,
+        plan: Plan,
+        pending: Sequence[RunConfig],
+        store: ResultStore,
+        n_workers: int,
+        metric: str,
     ) -> None:
+        self._metric = metric
         self._plan, self._store, self._n_workers = plan, store, n_workers
         self._left = {run.hash: run for run in pending}
         self._durations = Durations(store.results() if pending else ())
@@ -84,10 +93,15 @@ class Reporter:
         line = f"{run}: {outcome.status.upper()}: {outcome.reason}"
         if outcome.status in ("ok", "done before") and result is not None:
             self._durations.add(run, result["seconds"])
-            accuracy = fmean(r["metrics"]["accuracy"] for r in result["repetitions"])
+            measured = [r["metrics"] for r in result["repetitions"]]
+            # A numeric target has no accuracy, which is what one is told unless one asks otherwise.
+            is_asked = self._metric in measured[0] or self._metric != MAIN_METRICS[0]
+            metric = self._metric if is_asked else main_metric(measured[0])
+            values = [found[metric] for found in measured if metric in found]
+            mean = f"{fmean(values):.4f}" if values else "not measured"
             title = run_title(run, result["data_source"])
             by = " by another command" if outcome.status == "done before" else ""
-            line = f"{title}: accuracy {accuracy:.4f} in {format_seconds(result['seconds'])}{by}"
+            line = f"{title}: {metric_of(metric).title} {mean} in {format_seconds(result['seconds'])}{by}"
         left = self._durations.seconds_left(self._left.values(), self._n_workers, is_rough=True)
         rest = f"; about {format_seconds(left)} left" if left else ""
         n_all = len(self._plan.runs)
@@ -108,46 +122,12 @@ def summarise(outcomes: Sequence[Outcome], tracking_problem: str, settings: Sett
             if outcome.log_file:
                 say(f"    log: {relative(Path(outcome.log_file))}")
         if len(group) > MOST_ALIKE:
-            say(f"  and {len(group) - MOST_ALIKE} more for the same reason; --status lists them.")
+            say(
+                f"  and {len(group) - MOST_ALIKE} more for the same reason; --status --all lists them."
+            )
     if not all(outcome.is_good for outcome in outcomes):
         say("  The same command again does what is missing or failed, and nothing else.")
     if tracking_problem:
         say(f"warning: {tracking_problem}")
         again = ["python", "scripts/log_results.py", f"results_dir={settings.results_dir}"]
         say(f"  To show them later: {shlex.join(again)}")
-
-
-def status_text(plan: Plan, settings: Settings, n_workers: int) -> str:
-    """Return what is done, failed and missing of a plan, and how long the rest may take.
-
-    Parameters
-    ----------
-    plan : Plan
-        What is asked for.
-    settings : Settings
-        Where results are.
-    n_workers : int
-        Runs at a time.
-    """
-    store = ResultStore(settings.results_dir, needs_predictions=settings.keeps_predictions)
-    pending = {run.hash: run for run in plan.pending(store)}
-    lines, counts = [], Counter[str]()
-    for run in plan.runs:
-        record = store.settled(run.hash) or store.reason(run.hash) or {"status": "missing"}
-        if run.hash in pending and store.is_locked(run.hash):
-            record = {"status": "running"}
-        status = "done" if record["status"] == "ok" else record["status"]
-        reason = f": {record['reason']}" if "reason" in record else ""
-        counts[status] += 1
-        lines.append(f"{run.hash}  {status:<9}  {run}{reason}")
-    left = Durations(store.results()).seconds_left(pending.values(), n_workers)
-    total = ", ".join(f"{n} {status}" for status, n in counts.items())
-    time_left = (
-        "nothing left to do"
-        if not pending
-        else "time left unknown (some method has no finished run yet)"
-        if left is None
-        else f"about {format_seconds(left)} left with {n_workers} at a time"
-    )
-    lines.append(f"{len(plan.runs)} runs: {total}; {time_left}.")
-    return "\n".join(lines)

@@ -7,10 +7,8 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
-from lumberjack_bench.metrics import metric_of
+from lumberjack_bench.metrics import main_metric, metric_of
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
-
-IN_EVERY_RESULT = "accuracy"
 
 _NEEDED = (
     *("sweep_id", "started", "seconds", "card", "data_source", "versions", "commit", "machine"),
@@ -40,7 +38,7 @@ def problem_of(content: Any, name: str) -> str:
         return "has no repetitions"
     for repetition in repetitions:
         metrics = repetition.get("metrics") if isinstance(repetition, Mapping) else None
-        if not isinstance(metrics, Mapping) or IN_EVERY_RESULT not in metrics:
+        if not isinstance(metrics, Mapping) or main_metric(metrics) not in metrics:
             return "has a repetition without metrics"
         for metric, value in metrics.items():
             if problem := _problem_of_metric(metric, value):

@@ -205,6 +205,10 @@ class ResultStore:
             # A folder that one may only look at.
             return False
 
+    def is_in_use(self) -> bool:
+        """Return whether a sweep is under way here."""
+        return any(self.is_locked(path.stem) for path in self._locks.glob("sweep-*.lock"))
+
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:

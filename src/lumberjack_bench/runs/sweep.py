@@ -9,7 +9,7 @@ from typing import Any
 
 from lumberjack_bench import figures
 from lumberjack_bench.config import ConfigError, Settings, dataset_identity
-from lumberjack_bench.results import accuracy_table, write_table
+from lumberjack_bench.results import accuracy_table, shown_metric, write_table
 from lumberjack_bench.runs import progress
 from lumberjack_bench.runs.execute import Outcome, load_rows, outcome_of
 from lumberjack_bench.runs.identity import RunConfig
@@ -66,7 +66,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     store.note_asked({run.dataset["name"]: run.data_version for run in plan.runs})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
-        reporter = progress.Reporter(plan, pending, store, n_workers)
+        reporter = progress.Reporter(plan, pending, store, n_workers, settings.metric)
         reporter.announce(settings.sweep_dir)
         _load_data(pending)
         is_shown = not pending and view.is_in_step(_results(plan, store))
@@ -97,10 +97,11 @@ def sweep(plan: Plan, settings: Settings) -> int:
         problem = "" if is_shown else view.close(ending, results)
         # Said before the table is written, so that a full disk does not hide what happened.
         progress.summarise(ended, problem, settings)
+        metric = shown_metric(results, settings.metric)
         if results:
-            say("\n" + accuracy_table(results, settings.metric))
+            say("\n" + accuracy_table(results, metric))
         say(f"\nTable of all runs: {relative(write_table(store))}")
-        is_drawn = _draw(plan, settings, store) if is_good and settings.figure else True
+        is_drawn = _draw(plan, settings, store, metric) if is_good and settings.figure else True
     if ended_by is not None:
         raise ended_by
     return 0 if is_good and is_drawn and not problem else 1
@@ -161,12 +162,12 @@ def _load_data(pending: tuple[RunConfig, ...]) -> None:
         say(f"warning: {problem}")
 
 
-def _draw(plan: Plan, settings: Settings, store: ResultStore) -> bool:
+def _draw(plan: Plan, settings: Settings, store: ResultStore, metric: str) -> bool:
     """Draw what the experiment is for, from the table; return whether that worked."""
     figure = str(settings.figure)
     names = list(dict.fromkeys(run.dataset["name"] for run in plan.runs))
     try:
-        for path in figures.draw(figure, store.folder, metric=settings.metric, datasets=names):
+        for path in figures.draw(figure, store.folder, metric=metric, datasets=names):
             say(f"Drawn: {relative(path)}")
     except Exception as error:
         say(
@@ -206,7 +207,7 @@ def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
     found = [name for name in known if name.startswith(run_hash)]
     if len(found) != 1:
         raise ConfigError(
-            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status and "
+            f"{len(found) or 'no'} runs have a hash that starts with {run_hash!r}. --status --all and "
             f"{settings.results_dir / 'results.csv'} list the hashes."
         )
     run = known[found[0]]

@@ -1,11 +1,12 @@
-"""The four Folktables tasks on the American Community Survey (ACS PUMS, person file).
+"""The four Folktables tasks on the American Community Survey (ACS PUMS, person file), and income in dollars.
 
 Folktables defines the tasks: their features, filters and label; it turns missing codes (not
-applicable) into 0. An extracted table can stand in for the survey's files.
+applicable) into 0. The fifth is its ACSIncome without the threshold. An extracted table can stand in for the survey's files.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import logging
 import os
@@ -43,11 +44,16 @@ class Task:
 
     problem: str
     filter_columns: tuple[str, ...] = ()
+    is_in_dollars: bool = False
 
     @property
     def definition(self) -> folktables.BasicProblem:
-        """The task as folktables has it."""
-        return getattr(folktables, self.problem)
+        """The task as folktables has it, but for a target that stays the number it is."""
+        problem = getattr(folktables, self.problem)
+        if self.is_in_dollars:
+            problem = copy.copy(problem)
+            problem._target_transform = None
+        return problem
 
     @property
     def columns(self) -> list[str]:
@@ -60,6 +66,7 @@ class Task:
 
 TASKS = {
     "acs_income": Task("ACSIncome", ("PWGTP",)),
+    "acs_income_dollars": Task("ACSIncome", ("PWGTP",), is_in_dollars=True),
     "acs_employment": Task("ACSEmployment"),
     "acs_public_coverage": Task("ACSPublicCoverage"),
     "acs_travel_time": Task("ACSTravelTime", ("PWGTP", "ESR")),
@@ -113,7 +120,9 @@ def load(config: Mapping[str, Any]) -> Dataset:
                 f"{name}: none of the {len(rows):,} persons in {files} passes the task's filter."
             )
         columns = dict(zip(schema.feature_names, values.T, strict=True))
-        table = pa.table({**columns, schema.label: target.astype(np.int8)})
+        table = pa.table(
+            {**columns, schema.label: target.astype(np.int8 if schema.classes else np.float64)}
+        )
         description = f"{survey.description}, folktables {task.problem}"
         source = DataSource("acs", description, files, digest)
         published = survey.n_published
@@ -177,7 +186,13 @@ def find_stand_in(config: Mapping[str, Any], task_name: str) -> tuple[Path | Non
         raise DatasetError(
             f"{config['name']}: stand_in_dir {folder} is not a folder (from {Path.cwd()})."
         )
-    found = sorted(folder.glob(f"{task_name}*.parquet"))
+    # A task's name may begin with that of another.
+    others = [name for name in TASKS if name.startswith(f"{task_name}_")]
+    found = sorted(
+        path
+        for path in folder.glob(f"{task_name}*.parquet")
+        if not path.name.startswith(tuple(others))
+    )
     if len(found) > 1:
         raise DatasetError(
             f"{config['name']}: {folder} holds several {task_name}*.parquet: "
@@ -208,7 +223,8 @@ def _load_stand_in(
             is_stand_in=True,
             stand_in_note=f"{path.name} with {table.num_rows:,} rows stands in for the survey's file",
         )
-        return _with_binary_label(table, task_name, schema.label), source
+        is_binary = bool(schema.classes)
+        return _with_binary_label(table, task_name, schema.label) if is_binary else table, source
 
     key = {"source": digest, "file": path.name, "task": task_name, "stand_in": True}
     return cached(cache_folder, name, schema, key, read, is_strict=True)
