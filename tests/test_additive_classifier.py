@@ -12,11 +12,21 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lumberjack.additive_classifier as module
+import lumberjack.additive_terms
 import lumberjack.descent
 from lumberjack import AdditiveForestClassifier, CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack.accounting import gaussian
+from lumberjack.additive_cells import find_cells, make_bins
 from lumberjack.additive_start import BOUND, GRADIENT_SCALE, HESSIAN_SCALE
-from lumberjack.descent import sensitivity
+from lumberjack.additive_terms import (
+    get_design,
+    get_intercept_length,
+    get_row_factors,
+    group_bins,
+    make_terms,
+    weigh_evidence,
+)
+from lumberjack.descent import sensitivity, to_gradient
 from lumberjack.schema import UNSEEN
 
 COLOURS = tuple(f"c{i}" for i in range(300))
@@ -141,6 +151,67 @@ def test_a_record_of_a_gradient_is_no_longer_than_its_sensitivity():
         assert lengths.max() > 0.99 * sensitivity(n_classes)
 
 
+def terms_of(counts, ratio, features=None):
+    """Return terms from histograms that hold `counts` in the first group of each feature alone."""
+    facts = schema() if features is None else FeatureSchema(features, (0, 1))
+    bins = make_bins(facts)
+    groups = group_bins(np.zeros(bins.size), bins, 8, 100.0, 1.0)
+    noisy = [np.zeros((int(groups[bins.block(f)].max()) + 1, 2)) for f in range(facts.n_features)]
+    for histogram in noisy:
+        histogram[0] = counts
+    evidence = weigh_evidence(noisy, groups, bins, np.array([0.5, 0.5]), 1.0)
+    return make_terms(bins, evidence, get_design(ratio), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("counts", [(1e9, 0), (1e9, 1e9), (0, 0), (3, -1)])
+@pytest.mark.parametrize("ratio", [1e-5, 30, 1e4])
+def test_no_vector_is_longer_than_1_whatever_was_released(counts, ratio):
+    terms = terms_of(counts, ratio)
+    values = np.array([[0, -5, 3, UNSEEN], [0, -5, 3, 0], [1, 5, 3, 4]], dtype=np.float64)
+    cells = find_cells(np.asfortranarray(values), terms.cells)
+    factors = get_row_factors(cells, terms)
+    # Sums of scaled rows stay as far from the ends of 64 bits as there are rows.
+    assert factors.max() <= 1
+    for own, factor in zip(cells, factors.tolist(), strict=True):
+        sums = np.zeros((len(terms.is_seen), 1), dtype=np.int64)
+        sums[terms.cells.first + own] = 2**36
+        vector = factor * terms.to_slots(sums) / 2**36
+        assert np.linalg.norm([*vector[:, 0], get_intercept_length()]) <= 1
+    assert (terms.squared_norm >= 0).all()
+
+
+def test_a_table_without_differences_is_not_scaled_up_without_end():
+    terms = terms_of((1e9, 0), 1e-5, (CategoricalFeature("only", ("a",)),))
+    cells = find_cells(np.zeros((1, 1)), terms.cells)
+    assert get_row_factors(cells, terms) == pytest.approx(1, abs=1e-5)
+    assert terms.scale.max() <= 8
+
+
+def test_a_record_moves_a_gradient_alike_on_top_of_as_many_rows_as_are_allowed():
+    terms = terms_of((1e3, 1e3), 1e3)
+    own = np.zeros((len(terms.is_seen) + 1, 1), dtype=np.int64)
+    own[terms.cells.first + 1] = 2**36
+    many = np.zeros_like(own)
+    many[terms.cells.first] = 2**59 + 12_345
+    many[terms.cells.first + 1] = 2**59 + 54_321
+    difference = to_gradient(many + own, terms) - to_gradient(many, terms) - to_gradient(own, terms)
+    assert np.linalg.norm(difference) < 1e-6 * 2**36
+
+
+def test_more_rows_than_64_bits_hold_sums_of_are_refused(monkeypatch):
+    monkeypatch.setattr(lumberjack.descent, "_TOO_MANY_ROWS", 100)
+    with pytest.raises(ValueError, match="fit fewer than 2\\^26 rows"):
+        forest().fit(*table(100))
+
+
+def test_more_categories_than_16_bits_hold_keep_cells_of_their_own():
+    n_categories = 70_000
+    colour = CategoricalFeature("colour", tuple(range(n_categories)))
+    terms = terms_of((5, 5), 100, (colour,))
+    codes = np.array([[0.0], [65_536.0], [n_categories - 1.0], [UNSEEN]])
+    assert find_cells(codes, terms.cells)[:, 0].tolist() == [0, 65_536, 69_999, n_categories]
+
+
 def test_the_noise_that_is_drawn_adds_up_to_the_budget(monkeypatch):
     X, y = table(500, 3)
     drawn = []
@@ -218,6 +289,14 @@ def test_curves_and_importances_show_what_a_feature_does():
     assert importances[2] < 0.01
     with pytest.raises(ValueError, match="there is no feature 'weight'; the features are"):
         model.get_curve("weight")
+
+
+def test_curves_of_many_classes_are_centred_also_where_evidence_is_clipped(monkeypatch):
+    monkeypatch.setattr(lumberjack.additive_terms, "_LARGEST_EVIDENCE", 0.2)
+    X, y = table(1000, 5)
+    model = forest(50.0, 5).fit(X, y)
+    assert abs(model.terms_.evidence.sum(axis=1)).max() > 1e-3
+    np.testing.assert_allclose(model.get_curve("x").scores.sum(axis=1), 0, atol=1e-9)
 
 
 def test_bounds_far_wider_than_the_rows_cost_little():

@@ -127,7 +127,8 @@ ARROWS = {
     "additive_ablation": "",
     "cards": "methods",
     "audit": "methods",
-    "config": "datasets metrics runs.identity spelling",
+    "own_methods": "methods",
+    "config": "datasets metrics own_methods runs.identity spelling",
     "spelling": "",
     "overrides": "config spelling",
     "arguments": "config overrides spelling",
@@ -137,9 +138,9 @@ ARROWS = {
     "runs.provenance": "files",
     "runs.records": "metrics runs.identity",
     "runs.store": "files runs.records",
-    "runs.compose": "config overrides",
+    "runs.compose": "config overrides own_methods",
     "runs.plan": "config methods overrides runs.compose runs.identity runs.store",
-    "runs.execute": "config datasets methods metrics runs.holdout runs.identity runs.isolation runs.provenance "
+    "runs.execute": "config datasets methods metrics own_methods runs.holdout runs.identity runs.isolation runs.provenance "
     "runs.store",
     "runs.launch": "config runs.execute runs.identity runs.provenance",
     "runs.progress": "config metrics runs.execute runs.identity runs.plan runs.store",
@@ -147,7 +148,7 @@ ARROWS = {
     "results": "files metrics runs.identity runs.records runs.store",
     "tracking": "config files runs.execute runs.identity runs.store",
     "figures": "configured datasets files methods metrics results spelling",
-    "runs.sweep": "config results tracking figures runs.execute runs.identity runs.isolation runs.launch "
+    "runs.sweep": "config own_methods results tracking figures runs.execute runs.identity runs.isolation runs.launch "
     "runs.plan runs.progress runs.store",
     "command": "arguments cards config methods overrides spelling tracking runs.compose runs.isolation runs.launch "
     "runs.plan runs.status runs.store runs.sweep",
@@ -268,6 +269,7 @@ def test_every_imported_package_is_declared() -> None:
     names = {"hydra": "hydra-core", "sklearn": "scikit-learn", "yaml": "pyyaml"}
     # Dask is one project in two packages of one version.
     names |= {
+        "markdown_it": "markdown-it-py",
         "dp_accounting": "dp-accounting",
         "dask": "distributed",
         "interpret": "interpret-core",

@@ -17,7 +17,7 @@ from lumberjack.compiled import compiled
 from lumberjack.noise import to_fixed_point
 from lumberjack.schema import FeatureSchema
 
-CellCodes = NDArray[np.uint8] | NDArray[np.uint16]
+CellCodes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 
 class Bins(NamedTuple):
@@ -141,7 +141,7 @@ class Cells(NamedTuple):
     Attributes
     ----------
     bins : Bins
-    cell_of_bin : ndarray of uint8 or uint16, shape (bins.size,)
+    cell_of_bin : ndarray of uint8, uint16 or uint32, shape (bins.size,)
         The cell of each bin; unseen categories have the last one of their feature.
     level_of_bin : ndarray of uint8, shape (bins.size,)
         What the trees cut at.
@@ -210,7 +210,7 @@ def find_cells(values: NDArray[np.float64], cells: Cells) -> CellCodes:
 
     Returns
     -------
-    ndarray of uint8 or uint16, shape (n_rows, n_groups)
+    ndarray of uint8, uint16 or uint32, shape (n_rows, n_groups)
     """
     found: CellCodes = np.empty((len(values), len(cells.sizes)), dtype=cells.cell_of_bin.dtype)
     _find_cells(

@@ -33,6 +33,7 @@ from lumberjack.descent import (
     DescentRows,
     Model,
     Way,
+    check_row_count,
     descend,
     get_way,
     predict_probabilities,
@@ -231,19 +232,21 @@ class AdditiveForestClassifier(PrivateClassifier):
         else:
             values = np.array(own.categories, dtype=object)
         norms = self.terms_.squared_norm[self.terms_.cells.block(f)][cell_of_bin]
-        noise = self.terms_.gain * np.sqrt(norms) * self.way_.noise
+        noise = np.sqrt(norms) * self.way_.noise
         return Curve(values, self._get_cell_scores(f)[cell_of_bin], noise)
 
     def _get_cell_scores(self, feature: int) -> NDArray[np.float64]:
         """Return what the cells of a feature add to a row that is not scaled down, centred."""
         cells = self.terms_.cells.block(feature)
-        says = self.terms_.gain * self.model_.says[cells]
+        says = self.model_.says[cells]
         if says.shape[1] == 1:
             says = says * np.array([-0.5, 0.5])
         scores: NDArray[np.float64] = (
             says + self.start_weights_[feature] * self.terms_.evidence[cells]
         )
-        return scores
+        # Evidence was centred before it was clipped.
+        centred: NDArray[np.float64] = scores - scores.mean(axis=1, keepdims=True)
+        return centred
 
     def _get_ledger(self, schema: FeatureSchema, n_steps: int = 1) -> Ledger:
         """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
@@ -301,6 +304,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         """
         schema, n_classes = coded.schema, coded.schema.n_classes
         values, labels = coded.values, coded.labels
+        check_row_count(len(labels))
         ledger = self._get_ledger(schema)
         groups = {release.name: release.group for release in ledger.releases}
         if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:

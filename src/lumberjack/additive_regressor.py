@@ -26,7 +26,15 @@ from lumberjack.additive_terms import (
     make_terms,
     weigh_evidence,
 )
-from lumberjack.descent import LONGEST_WAY, DescentRows, Way, add_scores, descend, get_n_steps
+from lumberjack.descent import (
+    LONGEST_WAY,
+    DescentRows,
+    Way,
+    add_scores,
+    check_row_count,
+    descend,
+    get_n_steps,
+)
 from lumberjack.estimator import CodedRows, make_generator
 from lumberjack.noise import add_noise_to_sums
 from lumberjack.regressor import PrivateRegressor
@@ -168,6 +176,7 @@ class AdditiveForestRegressor(PrivateRegressor):
 
     def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
         schema, values, shares = coded.schema, coded.values, coded.labels
+        check_row_count(len(shares))
         ledger = self._get_ledger(schema.n_features)
         groups = {release.name: release.group for release in ledger.releases}
         split_seed, noise_seeds = self._spawn_seeds(3)

@@ -80,7 +80,7 @@ def get_start_scores(
 
     Parameters
     ----------
-    cells : ndarray of uint8 or uint16, shape (n_rows, n_groups)
+    cells : ndarray of uint8, uint16 or uint32, shape (n_rows, n_groups)
         Groups of features come first.
     first : ndarray of int64, shape (n_groups,)
     evidence : ndarray of float64, shape (n_cells, n_classes)

@@ -41,6 +41,9 @@ _HAAR_THRESHOLD = 1.5
 _DENSITY_SHARE = 0.85
 """Of the groups of a numeric feature, that lie where released rows are; others lie evenly."""
 
+_LARGEST_GAIN = 8.0
+"""Of vectors that are too short; where released histograms say that all rows are alike, 0 is their length."""
+
 # The norms of rows are summed in another order than they are bounded by.
 _SAFE = 1.0 - 1e-6
 
@@ -229,10 +232,12 @@ class Terms(NamedTuple):
     cells : Cells
     evidence : ndarray of float64, shape (n_cells, n_classes)
         Of the cells of features; zero for those of trees.
-    slots : csr_array of shape (n_slots, n_cells)
-        Which slots a cell lies in, as the root of their share of the squared norm.
+    slots : csr_array of int64, shape (n_slots, n_cells)
+        Which slots a cell lies in: 1, or else 0.
+    scale : ndarray of float64, shape (n_slots,)
+        What each slot is multiplied by, for its share of the squared norm.
     centre : ndarray of float64, shape (n_slots,)
-        What is subtracted from them wherever the record's category is listed.
+        What is subtracted from them before, wherever the record's category is listed.
     group_of_slot : ndarray of int64, shape (n_slots,)
     is_seen : ndarray of bool, shape (n_cells,)
         False for the cells of unseen categories.
@@ -240,32 +245,35 @@ class Terms(NamedTuple):
         What a cell adds to the squared norm of a row's vector.
     masses : ndarray of float64, shape (n_cells,)
         Share of the rows in each cell of a feature; zero for cells of trees.
-    gain : float
-        What vectors are scaled by where that makes them no longer than allowed.
     """
 
     cells: Cells
     evidence: NDArray[np.float64]
     slots: scipy.sparse.csr_array
+    scale: NDArray[np.float64]
     centre: NDArray[np.float64]
     group_of_slot: NDArray[np.int64]
     is_seen: NDArray[np.bool_]
     squared_norm: NDArray[np.float64]
     masses: NDArray[np.float64]
-    gain: float
 
-    def to_slots(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return sums by slot from sums by cell, shapes (n_slots, any) and (n_cells, any)."""
-        seen = np.where(self.is_seen[:, np.newaxis], sums, 0.0)
+    def to_slots(self, sums: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return sums by slot from sums by cell, shapes (n_slots, any) and (n_cells, any).
+
+        Whole numbers are summed exactly, and only the sums are rounded.
+        """
+        seen = np.where(self.is_seen[:, np.newaxis], sums, 0)
         totals = np.add.reduceat(seen, self.cells.first, axis=0)
-        by_slot: NDArray[np.float64] = self.slots @ sums
-        return by_slot - self.centre[:, np.newaxis] * totals[self.group_of_slot]
+        centred = (self.slots @ sums) - self.centre[:, np.newaxis] * totals[self.group_of_slot]
+        by_slot: NDArray[np.float64] = self.scale[:, np.newaxis] * centred
+        return by_slot
 
     def to_cells(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each cell says under weights of the slots: the transpose of :meth:`to_slots`."""
+        scaled = self.scale[:, np.newaxis] * weights
         centred = np.zeros((len(self.cells.sizes), weights.shape[1]))
-        np.add.at(centred, self.group_of_slot, self.centre[:, np.newaxis] * weights)
-        says: NDArray[np.float64] = self.slots.T @ weights
+        np.add.at(centred, self.group_of_slot, self.centre[:, np.newaxis] * scaled)
+        says: NDArray[np.float64] = self.slots.T @ scaled
         everywhere = np.repeat(centred, self.cells.sizes, axis=0)
         return says - np.where(self.is_seen[:, np.newaxis], everywhere, 0.0)
 
@@ -339,7 +347,8 @@ def make_terms(
 
 def _narrowed(cell_of_bin: NDArray[np.int64], n_cells: int) -> CellCodes:
     """Return cells in the narrowest numbers that hold `n_cells` of them."""
-    return cell_of_bin.astype(np.uint8) if n_cells <= 256 else cell_of_bin.astype(np.uint16)
+    narrowed: CellCodes = cell_of_bin.astype(np.min_scalar_type(n_cells - 1))
+    return narrowed
 
 
 def _get_quantiles(masses: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -383,7 +392,11 @@ def _share_norm(
     whole = sum(share * sum(weights) for share, (_, weights) in zip(relative, maps, strict=True))
     per_weight = (1 - _INTERCEPT_SHARE - leaf_share) / whole
     per_leaf = leaf_share / N_TREES
-    slots, columns, values, centre, group_of_slot = [], [], [], [], []
+    slots: list[NDArray[np.int64]] = []
+    columns: list[NDArray[np.int64]] = []
+    scale: list[NDArray[np.float64]] = []
+    centre: list[NDArray[np.float64]] = []
+    group_of_slot: list[NDArray[np.int64]] = []
     squared_norm, is_seen = np.zeros(n_cells), np.ones(n_cells, dtype=np.bool_)
     evidence, all_masses = np.zeros((n_cells, n_classes)), np.zeros(n_cells)
     n_slots, expected = 0, leaf_share
@@ -394,13 +407,13 @@ def _share_norm(
         all_masses[first : first + size - 1] = masses[f]
         for slot, weight in zip(of_cells, weights, strict=True):
             square = per_weight * float(relative[f]) * weight
-            own = np.bincount(slot, masses[f])
+            own = np.bincount(slot, masses[f]).astype(np.float64)
             slots.append(n_slots + slot)
             columns.append(first + np.arange(size - 1))
-            values.append(np.full(size - 1, math.sqrt(square)))
-            centre.append(math.sqrt(square) * own)
+            scale.append(np.full(len(own), math.sqrt(square)))
+            centre.append(own)
             group_of_slot.append(np.full(len(own), f))
-            norms = square * (1 - 2 * own[slot] + own @ own)
+            norms = square * np.maximum(1 - 2 * own[slot] + own @ own, 0.0)
             squared_norm[first : first + size - 1] += norms
             expected += float(masses[f] @ norms)
             n_slots += len(own)
@@ -409,22 +422,25 @@ def _share_norm(
         first = int(cells.first[group])
         slots.append(n_slots + np.arange(n_leaves))
         columns.append(first + np.arange(n_leaves))
-        values.append(np.full(n_leaves, math.sqrt(per_leaf)))
+        scale.append(np.full(n_leaves, math.sqrt(per_leaf)))
         centre.append(np.zeros(n_leaves))
         group_of_slot.append(np.full(n_leaves, group))
         squared_norm[first : first + n_leaves] = per_leaf
         n_slots += n_leaves
-    entries = (np.concatenate(values), (np.concatenate(slots), np.concatenate(columns)))
+    # Typical rows are made as long as allowed, so that none of the budget protects what no row has.
+    gain = math.sqrt((1 - _INTERCEPT_SHARE) / max(expected, _LARGEST_GAIN**-2))
+    places = (np.concatenate(slots), np.concatenate(columns))
+    ones = np.ones(len(places[0]), dtype=np.int64)
     return Terms(
         cells=cells,
         evidence=evidence,
-        slots=scipy.sparse.csr_array(entries, shape=(n_slots, n_cells)),
+        slots=scipy.sparse.csr_array((ones, places), shape=(n_slots, n_cells)),
+        scale=gain * np.concatenate(scale),
         centre=np.concatenate(centre),
         group_of_slot=np.concatenate(group_of_slot),
         is_seen=is_seen,
-        squared_norm=squared_norm,
+        squared_norm=gain**2 * squared_norm,
         masses=all_masses,
-        gain=math.sqrt((1 - _INTERCEPT_SHARE) / expected),
     )
 
 
@@ -441,14 +457,11 @@ def _sum_norms(
 
 
 def get_row_factors(found: CellCodes, terms: Terms) -> NDArray[np.float32]:
-    """Return what each row's vector is scaled by, so that with its intercept it is at most 1 long.
-
-    Rows of typical length are scaled up to the bound, so that none of the budget protects what no row
-    has.
+    """Return what each row's vector is scaled by, at most 1, so that with its intercept it is at most 1 long.
 
     Parameters
     ----------
-    found : ndarray of uint8 or uint16, shape (n_rows, n_groups)
+    found : ndarray of uint8, uint16 or uint32, shape (n_rows, n_groups)
         Cells of the rows.
     terms : Terms
 
@@ -457,8 +470,8 @@ def get_row_factors(found: CellCodes, terms: Terms) -> NDArray[np.float32]:
     ndarray of float32, shape (n_rows,)
     """
     squares = _sum_norms(found, terms.cells.first, terms.squared_norm)
-    longest = np.sqrt((1 - _INTERCEPT_SHARE) / np.maximum(squares, 1e-12))
-    return (np.minimum(terms.gain, longest) * _SAFE).astype(np.float32)
+    factors = np.sqrt((1 - _INTERCEPT_SHARE) / np.maximum(squares, 1 - _INTERCEPT_SHARE))
+    return (factors * _SAFE).astype(np.float32)
 
 
 def get_intercept_length() -> float:

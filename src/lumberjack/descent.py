@@ -46,7 +46,7 @@ class DescentRows(NamedTuple):
 
     Attributes
     ----------
-    cells : ndarray of uint8 or uint16, shape (n_rows, n_groups)
+    cells : ndarray of uint8, uint16 or uint32, shape (n_rows, n_groups)
         The cell of each group that the row lies in.
     factor : ndarray of float32, shape (n_rows,)
         What the row's vector is scaled by.
@@ -60,6 +60,17 @@ class DescentRows(NamedTuple):
     factor: NDArray[np.float32]
     start: NDArray[np.float32]
     labels: NDArray[np.int64] | NDArray[np.float64]
+
+
+_TOO_MANY_ROWS = 2**26
+
+
+def check_row_count(n_rows: int) -> None:
+    """Refuse more rows than 64 bits hold fixed-point sums of, with room for noise."""
+    if n_rows >= _TOO_MANY_ROWS:
+        raise ValueError(
+            f"sums of {n_rows} rows do not fit into 64 bits; fit fewer than 2^26 rows."
+        )
 
 
 def sensitivity(n_classes: int) -> float:
@@ -284,9 +295,10 @@ class Model(NamedTuple):
 def to_gradient(sums: NDArray[np.int64], terms: Terms) -> NDArray[np.int64]:
     """Return the gradient by slot, and of the intercept at last, from sums by cell; in fixed point.
 
-    Rounding changes it by less than the factors of rows stay below their bound.
+    Rounding changes it by less than the factors of rows stay below their bound: five times by 2^-53 of
+    sums of fewer than 2^26 rows, times scales whose squares sum to 64 at most, and by 2^-37 an entry.
     """
-    by_slot = terms.to_slots(sums[:-1].astype(np.float64))
+    by_slot = terms.to_slots(sums[:-1])
     entries = np.vstack([by_slot, get_intercept_length() * sums[-1:]])
     gradient: NDArray[np.int64] = np.rint(entries).astype(np.int64)
     return gradient

@@ -79,6 +79,32 @@ class DiscreteRelease(NamedTuple):
 Transcript = Sequence[GaussianRelease | DiscreteRelease]
 
 
+_FEW = 4
+"""Rows of which each is asked for by itself."""
+
+
+def split_distinct(values: Values, labels: Labels) -> list[tuple[int, Values, Labels]]:
+    """Return rows in parts, each with how often it is there: distinct rows one by one if they are few."""
+    rows = np.column_stack([values, labels])
+    first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)[1:]
+    if len(first) > _FEW:
+        return [(1, values, labels)]
+    return [
+        (int(count), values[i : i + 1], labels[i : i + 1])
+        for i, count in zip(first.tolist(), counts.tolist(), strict=True)
+    ]
+
+
+def get_noise(
+    release: GaussianRelease, parts: list[tuple[int, Values, Labels]]
+) -> NDArray[np.float64]:
+    """Return the noise of a release of the rows that :func:`split_distinct` gives."""
+    noise = release.noisy.copy()
+    for count, values, labels in parts:
+        noise -= count * release.add_up(values, labels)
+    return noise
+
+
 def get_log_ratios(transcript: Transcript, values: Values, labels: Labels) -> dict[str, float]:
     """Return the log likelihood ratio of what was released, for each group and in natural logarithms.
 
@@ -96,13 +122,13 @@ def get_log_ratios(transcript: Transcript, values: Values, labels: Labels) -> di
     """
     ratios: dict[str, float] = {}
     # Cut once: what a release makes of the same rows it may keep.
-    record, others = (values[-1:], labels[-1:]), (values[:-1], labels[:-1])
+    record, others = (values[-1:], labels[-1:]), split_distinct(values[:-1], labels[:-1])
     for release in transcript:
         if isinstance(release, DiscreteRelease):
             ratio = release.get_log_ratio(values, labels)
         else:
             own = release.add_up(*record)
-            noise = release.noisy - release.add_up(*others)
+            noise = get_noise(release, others)
             ratio = float(own @ noise - own @ own / 2)
         ratios[release.name] = ratios.get(release.name, 0.0) + ratio
     return ratios

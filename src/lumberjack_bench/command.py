@@ -25,7 +25,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from lumberjack_bench.arguments import Arguments, read_arguments
 from lumberjack_bench.cards import card_of, cards_text
-from lumberjack_bench.config import ConfigError, Settings, register_schema
+from lumberjack_bench.config import ConfigError, Settings
 from lumberjack_bench.methods import MethodError
 from lumberjack_bench.overrides import several_values, take_plain_words, unreadable
 from lumberjack_bench.runs.compose import Composer, composer, values_of
@@ -116,7 +116,9 @@ def _tell_status(given: Arguments, plan: Plan, settings: Settings) -> int:
 
 def _show(given: Arguments, conf_dir: Path) -> int:
     """Leave to Hydra what only shows configurations."""
-    register_schema()
+    with composer(conf_dir) as hydras:
+        # Makes methods from outside known to Hydra.
+        hydras.parse(given.overrides)
     sys.argv[1:] = [*given.flags, *given.overrides]
     before = os.environ.get("HYDRA_FULL_ERROR")
     # By itself Hydra prints its errors and exits; this makes it raise them.
@@ -192,7 +194,10 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, name = error.missing_cfg_file.rpartition("/")
         hint = suggest(name, error.options)
-        return f"there is no {group} '{name}'{hint} There are: {', '.join(error.options)}."
+        own = " Your own: the import path of a module with its yaml beside it." * (
+            group == "method"
+        )
+        return f"there is no {group} '{name}'{hint} There are: {', '.join(error.options)}.{own}"
     cause = str(error.__cause__ or "")
     texts = [str(error), "" if cause in str(error) else cause]
     # Their messages end with lines about types and addresses.

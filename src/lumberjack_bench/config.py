@@ -18,6 +18,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from lumberjack_bench.metrics import METRICS
+from lumberjack_bench.own_methods import source_version
 from lumberjack_bench.runs.identity import MethodConfig, RunConfig
 from lumberjack_bench.spelling import suggest
 
@@ -100,6 +101,8 @@ class Settings:
         Runs at a time.
     allow_targets : tuple of str
         Further packages that methods may come from.
+    import_folders : tuple of str
+        Where these are, besides where Python looks anyway.
     figure : str or None
         What to draw from the results at the end.
     metric : str
@@ -117,6 +120,7 @@ class Settings:
     is_raising: bool = False
     n_workers: int = 1
     allow_targets: tuple[str, ...] = ()
+    import_folders: tuple[str, ...] = ()
     figure: str | None = None
     metric: str = "accuracy"
     keeps_predictions: bool = False
@@ -187,6 +191,7 @@ def read_run(config: DictConfig) -> RunConfig:
         delta=values.delta if method.is_private else 0.0,
         seed=values.seed,
         n_repeats=values.n_repeats,
+        method_version=source_version(method.target),
     )
 
 

@@ -43,6 +43,7 @@ COLUMNS = (
     "data_source",
     "is_stand_in",
     "data_version",
+    "method_version",
     "is_current",
     "dataset_config",
     "card_status",
@@ -155,6 +156,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
         "run_hash": record["run_hash"],
         "is_stand_in": run.dataset_identity.startswith("stand-in:"),
         "data_version": run.data_version,
+        "method_version": run.method_version,
         "dataset_config": json.dumps(run.dataset, sort_keys=True),
         "versions": " ".join(f"{k}={v}" for k, v in record["versions"].items()),
         "commit": record["commit"],
@@ -183,7 +185,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def current_rows(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Keep the current version of each data set: results of changed rows or schemas never mix.
+    """Keep what is current: results of changed rows, schemas or methods never mix.
 
     Parameters
     ----------
@@ -193,40 +195,64 @@ def current_rows(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     Returns
     -------
     current : DataFrame
-        The rows of the version of each data set, and of each of its stand-ins, that a command asked for
-        last.
+        The rows of the version of each data set, of each of its stand-ins and of each method from
+        outside the project, that a command asked for last.
     left_out : list of str
         A line for each other version that has results.
     """
     is_current = table["is_current"].astype(str).str.lower() == "true"
     others = table[~is_current & (table["status"] == "ok")]
+    current = table[is_current]
     left_out = []
-    for (dataset, version), rows in others.groupby(["dataset", "data_version"], sort=True):
-        n_runs = rows["run_hash"].nunique()
+    data = ["dataset", "data_version"]
+    has_current_data = others.set_index(data).index.isin(current.set_index(data).index)
+    for (dataset, version), rows in others[~has_current_data].groupby(data, sort=True):
         left_out.append(
-            f"{dataset}: {n_runs} run{'s' * (n_runs != 1)} of another version left out "
+            f"{dataset}: {_n_runs(rows)} of another version left out "
             f"({rows['data_source'].iloc[0]}; version {version}): other rows or another schema than asked for last."
         )
-    return table[is_current], left_out
+    if has_current_data.any():
+        methods = others[has_current_data].groupby(["method", "method_version"], sort=True)
+        left_out += [
+            f"{method}: {_n_runs(rows)} of another version of its module left out (version {version})."
+            for (method, version), rows in methods
+        ]
+    return current, left_out
+
+
+def _n_runs(rows: pd.DataFrame) -> str:
+    n_runs = rows["run_hash"].nunique()
+    return f"{n_runs} run{'s' * (n_runs != 1)}"
 
 
 def _mark_current(rows: list[dict[str, Any]], asked: Mapping[str, Sequence[str]]) -> None:
-    """Say of each row whether its version is the one that a command asked for last.
+    """Say of each row whether its versions are those that a command asked for last."""
+    # A stand-in and the rows that it stands for are shown side by side.
+    data = _last_versions(rows, ("dataset", "is_stand_in"), "data_version", asked)
+    methods = _last_versions(rows, ("method",), "method_version", asked, prefix="method=")
+    for row in rows:
+        is_of_data = row["data_version"] == data[row["dataset"], row["is_stand_in"]]
+        row["is_current"] = is_of_data and row["method_version"] == methods[(row["method"],)]
+
+
+def _last_versions(
+    rows: Iterable[Mapping[str, Any]],
+    subject: Sequence[str],
+    version: str,
+    asked: Mapping[str, Sequence[str]],
+    prefix: str = "",
+) -> dict[tuple[Any, ...], str]:
+    """Return the version of each subject, of some columns, that a command asked for last.
 
     Of versions that no command is known to have asked for, the one that was run last counts.
     """
-    rank: dict[tuple[str, str], tuple[int, str]] = {}
+    last: dict[tuple[Any, ...], tuple[int, str, str]] = {}
     for row in rows:
-        key = row["dataset"], row["data_version"]
-        order = list(asked.get(row["dataset"], ()))
-        place = order.index(row["data_version"]) if row["data_version"] in order else -1
-        rank[key] = max(rank.get(key, (-1, "")), (place, str(row["started"])))
-    is_stand_in = {(row["dataset"], row["data_version"]): row["is_stand_in"] for row in rows}
-    for row in rows:
-        own = row["dataset"], row["data_version"]
-        # A stand-in and the rows that it stands for are shown side by side.
-        rivals = [key for key in rank if key[0] == own[0] and is_stand_in[key] == is_stand_in[own]]
-        row["is_current"] = own == max(rivals, key=rank.__getitem__)
+        key = tuple(row[name] for name in subject)
+        order = list(asked.get(f"{prefix}{key[0]}", ()))
+        place = order.index(row[version]) if row[version] in order else -1
+        last[key] = max(last.get(key, (-1, "", "")), (place, str(row["started"]), row[version]))
+    return {key: found for key, (_, _, found) in last.items()}
 
 
 def write_table(store: ResultStore) -> Path:

@@ -14,6 +14,7 @@ from lumberjack_bench.audit.reading_pairs import audit_reading
 
 GUIDED = "lumberjack.GuidedLumberjackClassifier"
 LUMBERJACK = "lumberjack.LumberjackClassifier"
+ADDITIVE = "lumberjack.AdditiveForestClassifier"
 SOUND = [
     (GUIDED, {}),
     (GUIDED, {"accounting": "safe"}),
@@ -25,7 +26,8 @@ SOUND = [
 
 
 def subject(target, epsilon=1.0, delta=0.05, seed=0, **params):
-    config = {"name": "audited", "target": target, "params": {"n_estimators": 4} | params}
+    own = {} if target == ADDITIVE else {"n_estimators": 4}
+    config = {"name": "audited", "target": target, "params": own | params}
     return Subject(config, epsilon, delta, seed, allow_targets=("planted_flaws",))
 
 
@@ -61,7 +63,7 @@ def test_components_find(flaw, group, what):
     ("flaw", "group"),
     [("HalvedLeafNoise", "leaves"), ("HalvedGuideNoise", "guide"), ("WithoutLeafNoise", "leaves")],
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_groups_find_too_little_noise(flaw, group):
     assert any(tried.startswith(f"{group}: moved") for tried in refuted(audit_groups(flawed(flaw))))
 
@@ -72,15 +74,20 @@ def test_groups_find_noise_that_is_used_twice():
     assert any("least eigenvalue" in tried for tried in found)
 
 
+def test_nothing_of_the_additive_forest_is_refuted():
+    assert not refuted(audit_components(subject(ADDITIVE), n_runs=5))
+    assert not refuted(audit_groups(subject(ADDITIVE), n_runs=20))
+
+
 @pytest.mark.parametrize(("target", "params"), SOUND)
 def test_nothing_sound_is_refuted(target, params):
     assert not refuted(audit_components(subject(target, **params), n_runs=20))
     assert not refuted(audit_groups(subject(target, **params), n_runs=80))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize(("target", "params"), SOUND)
+@pytest.mark.parametrize(("target", "params"), [*SOUND, (ADDITIVE, {})])
 def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
     sound = subject(target, seed=seed, **params)
     assert not refuted(audit_components(sound))
@@ -88,7 +95,7 @@ def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
     assert not refuted(audit_claim(sound, n_runs=500, confidence=0.999))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_claim_is_refuted_by_a_floor_that_the_threshold_ignores():
     found = audit_claim(flawed("FloorOfTwo", epsilon=3.0, delta=0.01), n_runs=8800, confidence=0.95)
     assert refuted(found) == ["2 equal rows, and one more"]
@@ -96,11 +103,12 @@ def test_the_claim_is_refuted_by_a_floor_that_the_threshold_ignores():
     assert not refuted(sound)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("target", "params", "n_runs", "least"),
     [
         (GUIDED, {}, 9000, 0.70),
+        (ADDITIVE, {}, 4000, 0.70),
         (LUMBERJACK, {"accounting": "tight"}, 6000, 0.63),
         (LUMBERJACK, {"accounting": "paper"}, 6000, 0.27),
     ],

@@ -1,6 +1,7 @@
 """What every classifier must do; a file in conf/method is all it takes to be tested here.
 
-The README's own method is tested too, as it is printed.
+So is the method that scripts/new_method.py writes. With --method, those are tested that it names
+(scripts/check_method.py).
 """
 
 from __future__ import annotations
@@ -9,28 +10,28 @@ import functools
 import json
 import math
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import hydra
 import numpy as np
 import pytest
-import readme_method
 import yaml
 from omegaconf import OmegaConf
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 
-import baselines
 from lumberjack.accounting.guarantee import NeighbouringRelation, PrivacyCard
 from lumberjack.schema import UNSEEN, CategoricalFeature, Feature, FeatureSchema, NumericFeature
-from lumberjack_bench.config import register_schema
+from lumberjack_bench.command import compose_one
 from lumberjack_bench.methods import build_method, method_class, reason_to_skip
 
 CONF = Path(__file__).parents[2] / "conf"
 MOST = {"n_estimators": 8, "max_depth": 6}
+NEW = "noisy_histogram"
 PACKAGES = {
     "dp_ebm": "interpret",
     "dp_ebm_regressor": "interpret",
@@ -43,7 +44,7 @@ def is_regressor_file(path: Path) -> bool:
 
 
 FILES = sorted((CONF / "method").glob("*.yaml"))
-METHODS = [*(path.stem for path in FILES if not is_regressor_file(path)), readme_method.NAME]
+METHODS = [path.stem for path in FILES if not is_regressor_file(path)]
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:\\s*'hydra/launcher/.*' is validated against",
@@ -54,17 +55,16 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 @functools.cache
-def config_of(name: str, more_conf: Path) -> dict[str, Any]:
-    register_schema()
-    overrides = [f"method={name}", "dataset=toy_moons", f"hydra.searchpath=[file://{more_conf}]"]
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = hydra.compose("config", overrides)
+def config_of(name: str, folder: str) -> tuple[dict[str, Any], list[str]]:
+    """The method's part of the configuration, and the packages that it may come from."""
+    overrides = [f"hydra.searchpath=['file://{folder}']", f"method={name}", "dataset=toy_moons"]
+    composed = compose_one([*overrides, "sweep_id=contract"], CONF)
     content: Any = OmegaConf.to_container(composed.method, resolve=True)
     # The contract is the same for small forests, and the tests are over sooner.
     for parameter, most in MOST.items():
         if isinstance(content["params"].get(parameter), int):
             content["params"][parameter] = min(content["params"][parameter], most)
-    return dict(content)
+    return dict(content), list(composed.allow_targets)
 
 
 @dataclass(frozen=True)
@@ -114,26 +114,38 @@ TABLES = {
 }
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "build" in metafunc.fixturenames:
+        named = metafunc.config.getoption("--method", default=[])
+        metafunc.parametrize("build", named or [*METHODS, NEW], indirect=True)
+
+
 @pytest.fixture(scope="module")
-def readme_conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The configurations of a folder in which somebody followed the README."""
-    folder = tmp_path_factory.mktemp("readme")
-    readme_method.write_readme_method(folder)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(baselines, "__path__", [*baselines.__path__, str(folder / "baselines")])
-        yield folder / "conf"
+def own_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Where methods come from that are none of ours: the folder named, or one with a new method."""
+    folder = request.config.getoption("--method-folder", default=None)
+    if folder is None:
+        folder = str(tmp_path_factory.mktemp("own"))
+        words = [sys.executable, CONF.parent / "scripts" / "new_method.py", NEW, "--out", folder]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    path = [*sys.path]
+    yield folder
+    sys.path[:] = path
 
 
-@pytest.fixture(params=METHODS)
-def build(request: pytest.FixtureRequest, readme_conf: Path) -> Callable[..., Any]:
+@pytest.fixture
+def build(request: pytest.FixtureRequest, own_folder: str) -> Callable[..., Any]:
     """Build the method from its file, on the mixed table unless told otherwise."""
     if request.param in PACKAGES:
         pytest.importorskip(PACKAGES[request.param], reason="needs the extra rivals")
-    config = config_of(request.param, readme_conf)
+    config, allowed = config_of(request.param, own_folder)
 
     def make(schema: FeatureSchema = MIXED.schema, **changes: Any) -> Any:
         settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 1, "noise_seed": 2, "n_jobs": 1}
-        method = build_method(config, schema=schema, **(settings | changes))
+        settings |= {"allow_targets": allowed, **changes}
+        method = build_method(config, schema=schema, **settings)
         reason = None if schema is MIXED.schema else reason_to_skip(method, len(MIXED.y))
         if reason:
             pytest.skip(reason)
@@ -147,7 +159,7 @@ def test_the_class_says_what_it_is_called_and_whether_it_is_private(
     build: Callable[..., Any],
 ) -> None:
     config = build.config  # type: ignore[attr-defined]
-    cls = method_class(config["target"])
+    cls = type(build())
     assert isinstance(cls.display_name, str)  # type: ignore[attr-defined]
     assert cls.display_name  # type: ignore[attr-defined]
     assert cls.is_private is config["is_private"]  # type: ignore[attr-defined]

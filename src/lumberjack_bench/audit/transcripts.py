@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from lumberjack.accounting import Structure
-from lumberjack.transcript import DiscreteRelease, Transcript, get_log_ratios
+from lumberjack.transcript import (
+    DiscreteRelease,
+    Transcript,
+    get_log_ratios,
+    get_noise,
+    split_distinct,
+)
 from lumberjack_bench.audit.findings import Subject
 from lumberjack_bench.audit.neighbours import QUERIES
 
@@ -197,6 +203,7 @@ class GroupLook(NamedTuple):
 def look_at_groups(transcript: Transcript, table: CrowdTable) -> dict[str, GroupLook]:
     """Return what a fit shows of each group; as if the record were not in the table."""
     values, labels = table.coded
+    record, others = (values[-1:], labels[-1:]), split_distinct(values[:-1], labels[:-1])
     found: dict[str, GroupLook] = {}
     for name in dict.fromkeys(release.name for release in transcript):
         square = along = 0.0
@@ -209,8 +216,8 @@ def look_at_groups(transcript: Transcript, table: CrowdTable) -> dict[str, Group
                 along += release.get_log_ratio(values, labels)
                 n_queries += release.n_queries
                 continue
-            own = release.add_up(values[-1:], labels[-1:])
-            noise = release.noisy - release.add_up(values[:-1], labels[:-1])
+            own = release.add_up(*record)
+            noise = get_noise(release, others)
             square += float(own @ own)
             along += float(own @ noise)
             noises.append(noise)

@@ -15,8 +15,10 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import hydra
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -31,6 +33,7 @@ from lumberjack_bench.config import (
     unknown_setting,
 )
 from lumberjack_bench.overrides import several_values, several_without_sweep
+from lumberjack_bench.own_methods import find_modules_in, modules_in, yaml_beside
 
 _KINDS = {"float": "a number", "int": "a whole number", "bool": "true or false"}
 
@@ -56,13 +59,48 @@ class Composer:
         self._composed: dict[tuple[str, ...], DictConfig] = {}
         self._together: dict[tuple[str, ...], bytes] = {}
         self._parsed: dict[str, Override] = {}
+        self._own_packages: set[str] = set()
+        self.import_folders: tuple[str, ...] = ()
+        self._find_methods_in(Path.cwd())
 
     def parse(self, words: Sequence[str]) -> list[Override]:
         """Read words in Hydra's grammar; a glob stands for the files that there are."""
         new = [word for word in words if word not in self._parsed]
         parser = OverridesParser.create(config_loader=self._loader)
         self._parsed |= dict(zip(new, parser.parse_overrides(new), strict=True))
-        return [self._parsed[word] for word in words]
+        found = [self._parsed[word] for word in words]
+        for override in found:
+            if override.key_or_group == "hydra.searchpath":
+                places: Any = override.value()
+                for place in map(str, places):
+                    if place.startswith("file://"):
+                        folder = Path(place.removeprefix("file://"))
+                        self._find_methods_in(folder)
+                        self._own_packages |= set(modules_in(folder))
+        for word, override in zip(words, found, strict=True):
+            if override.key_or_group == "method" and word in new:
+                self._know_own_methods(override, words)
+        return found
+
+    def _find_methods_in(self, folder: Path) -> None:
+        if str(folder) not in self.import_folders:
+            self.import_folders += (str(folder),)
+            find_modules_in([folder])
+
+    def _know_own_methods(self, override: Override, words: Sequence[str]) -> None:
+        """Take what is no file of a configuration for a module with its yaml beside it."""
+        places = [word for word in words if word.startswith("hydra.searchpath=")]
+        names = {word.partition("=")[2] for word in values_of(override)}
+        for name in names - set(self.options("method", places)):
+            path = yaml_beside(name)
+            if path is None:
+                continue
+            if not path.is_file():
+                raise ConfigError(
+                    f"method={name} names no file in conf/method, and beside its module there is no {str(path)!r}."
+                )
+            self._own_packages.add(name.partition(".")[0])
+            ConfigStore.instance().store(group="method", name=name, node=OmegaConf.load(path))
 
     def options(self, group: str, words: Sequence[str]) -> list[str]:
         """Return the names of a group of configurations."""
@@ -162,6 +200,8 @@ class Composer:
                     if kind
                     else f"{override.input_line}: {_first_line(error)}"
                 ) from error
+        if self._own_packages and "allow_targets" in config:
+            config.allow_targets = sorted({*config.allow_targets, *self._own_packages})
         return config
 
     def _chooses_files(self, word: str) -> bool:

@@ -29,6 +29,7 @@ from lumberjack_bench.metrics import (
     probability_metrics,
     regression_metrics,
 )
+from lumberjack_bench.own_methods import find_modules_in
 from lumberjack_bench.runs import provenance
 from lumberjack_bench.runs.identity import FORMAT, RunConfig
 from lumberjack_bench.runs.isolation import CallFailed, OutOfTime, call_alone, first_line
@@ -131,6 +132,8 @@ def execute(run: RunConfig, settings: Settings, n_jobs: int = 1, log_file: str =
     Stopped
         When the sweep is being stopped; the run stays undone.
     """
+    # A worker of a cluster was not started by the command.
+    find_modules_in(settings.import_folders)
     store = ResultStore(settings.results_dir, needs_predictions=settings.keeps_predictions)
     with store.lock(run.hash):
         if (earlier := store.settled(run.hash, settings.since)) is not None:

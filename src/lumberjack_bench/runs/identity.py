@@ -53,6 +53,8 @@ class RunConfig:
         Root of all randomness of the run.
     n_repeats : int
         Number of repetitions.
+    method_version : str
+        Name of the source text of a method from outside the project; empty for ours.
     """
 
     dataset: dict[str, Any]
@@ -62,6 +64,7 @@ class RunConfig:
     delta: float
     seed: int
     n_repeats: int
+    method_version: str = ""
 
     @cached_property
     def identity(self) -> str:
@@ -69,6 +72,8 @@ class RunConfig:
         content = asdict(self)
         content["dataset"] = self.dataset["name"]
         del content["method"]["label"]
+        if not self.method_version:
+            del content["method_version"]
         content["format"] = FORMAT
         return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
@@ -88,6 +93,14 @@ class RunConfig:
     def data_version(self) -> str:
         """Name of the rows and the schema: eight digits, equal only for the same ones."""
         return hashlib.sha256(self.dataset_identity.encode()).hexdigest()[:8]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what may change under its name: the data set, and a method from outside."""
+        versions = {self.dataset["name"]: self.data_version}
+        if self.method_version:
+            versions[f"method={self.method.name}"] = self.method_version
+        return versions
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data, without the folder of this machine's data."""

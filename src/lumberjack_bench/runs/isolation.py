@@ -203,6 +203,9 @@ def _end(process: Any) -> None:
     for number, patience in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, None)):
         if process.is_alive():
             _signal_group(process.pid, number)
+            # On a busy machine it may not yet have a group of its own.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
             process.join(patience)
     # What it started may have outlived it.
     _signal_group(process.pid, signal.SIGKILL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lumberjack_bench.config import ConfigError, Settings, read_run, read_settings
@@ -62,6 +62,7 @@ def plan_runs(composer: Composer, words: Sequence[str], *, is_sweep: bool) -> tu
     """
     combinations = composer.combinations(words, is_sweep=is_sweep)
     settings = read_settings(composer.config(combinations[0]))
+    settings = replace(settings, import_folders=composer.import_folders)
     runs: dict[str, RunConfig] = {}
     targets: dict[str, str] = {}
     for combination in combinations:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lumberjack_bench import figures
 from lumberjack_bench.config import ConfigError, Settings, dataset_identity
+from lumberjack_bench.own_methods import source_version
 from lumberjack_bench.results import accuracy_table, shown_metric, write_table
 from lumberjack_bench.runs import progress
 from lumberjack_bench.runs.execute import Outcome, load_rows, outcome_of
@@ -63,7 +64,7 @@ def sweep(plan: Plan, settings: Settings) -> int:
     store, view = _store(settings), make_view(settings)
     n_workers, n_threads = concurrency(settings)
     store.prepare()
-    store.note_asked({run.dataset["name"]: run.data_version for run in plan.runs})
+    store.note_asked({name: version for run in plan.runs for name, version in run.versions.items()})
     pending = plan.pending(store, settings.since)
     with store.lock(f"sweep-{settings.sweep_id}"):
         reporter = progress.Reporter(plan, pending, store, n_workers, settings.metric)
@@ -211,9 +212,14 @@ def redo(run_hash: str, plan: Plan, settings: Settings) -> int:
             f"{settings.results_dir / 'results.csv'} list the hashes."
         )
     run = known[found[0]]
-    if replace(run, dataset_identity=dataset_identity(run.dataset)).hash != found[0]:
+    now = replace(
+        run,
+        dataset_identity=dataset_identity(run.dataset),
+        method_version=source_version(run.method.target),
+    )
+    if now.hash != found[0]:
         raise ConfigError(
-            f"the data of run {found[0]} ({run}) changed since, or the format of results did; it "
+            f"the data or the method of run {found[0]} ({run}) changed since, or the format of results did; it "
             "cannot be done again as it was. Run it anew with its settings."
         )
     return sweep(Plan((run,)), replace(settings, is_forced=True, launcher={"kind": "serial"}))
