@@ -192,7 +192,8 @@ def test_discrete_noise_is_a_little_larger_than_continuous_noise_under_each_acco
             (continuous.structure, *continuous.others),
             strict=True,
         )
-        assert all(1 - 2e-3 < one.scale / other.scale < 1.01 for one, other in pairs)
+        # A whole threshold is a little higher, and tight accounting gives that back to all groups.
+        assert all(0.99 < one.scale / other.scale < 1.01 for one, other in pairs)
         assert abs(discrete.structure.margin - continuous.structure.margin) < 2
         assert discrete.structure.margin_ratio >= continuous.structure.margin_ratio * (1 - 3e-3)
 

@@ -54,7 +54,7 @@ NUMBERS = with_numbers(MIXED)
 def build(request: pytest.FixtureRequest) -> Callable[..., Any]:
     if request.param in PACKAGES:
         pytest.importorskip(PACKAGES[request.param], reason="needs the extra rivals")
-    config = config_of(request.param, CONF)
+    config, _ = config_of(request.param, str(CONF))
 
     def make(**changes: Any) -> Any:
         settings = {"schema": NUMBERS.schema, "epsilon": 2.0, "delta": 1e-6, "n_jobs": 1}

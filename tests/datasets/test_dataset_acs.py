@@ -47,12 +47,17 @@ AGEP   PINCP WKHP PWGTP ESR PUBCOV JWMNP
 # Which lines of PERSONS (from 0) pass each task's filter, and their labels, by hand:
 # income: AGEP > 16, PINCP > 100, WKHP > 0, PWGTP >= 1; label PINCP > 50000
 # employment: everybody; label ESR == 1
+# income in dollars: as income; target PINCP, clipped to 200000
 # public coverage: AGEP < 65, PINCP <= 30000 (an empty income is not); label PUBCOV == 1
 # travel time: AGEP > 16, PWGTP >= 1, ESR == 1; label JWMNP > 20 (an empty time is not)
 EXPECTED = {
     "acs_income": (
         [0, 1, 4, 5, 7, 8, 9, 15, 16, 17, 19],
         [1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0],
+    ),
+    "acs_income_dollars": (
+        [0, 1, 4, 5, 7, 8, 9, 15, 16, 17, 19],
+        [60000, 101, 50000, 50001, 30000, 30000, 30001, 20000, 15000, 200000, 250],
     ),
     "acs_employment": (
         list(range(20)),
@@ -149,7 +154,8 @@ def test_rows_and_labels_are_those_that_the_filters_let_through(persons, task):
     ages = person_file()["AGEP"].astype(int).to_numpy()[lines]
     assert loaded.X["AGEP"].tolist() == ages.tolist()
     assert loaded.X.dtypes["AGEP"] == np.int8
-    assert loaded.counts == datasets.RowCounts({}, {}, {})
+    clipped = {"PINCP": 1} if task == "acs_income_dollars" else {}
+    assert loaded.counts == datasets.RowCounts(clipped, {}, {})
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -161,7 +167,8 @@ def test_what_is_read_equals_what_folktables_reads(persons, data_dir, task):
     assert list(loaded.schema.feature_names) == problem.features
     ours = np.column_stack([loaded.X[name].astype(float) for name in problem.features])
     np.testing.assert_array_equal(ours, values.astype(float))
-    np.testing.assert_array_equal(loaded.y, target)
+    bounds = loaded.schema.target_bounds
+    np.testing.assert_array_equal(loaded.y, target if bounds is None else np.clip(target, *bounds))
 
 
 def test_codes_outside_the_public_ranges_are_clipped_or_unseen_and_counted(data_dir, caplog):

@@ -166,7 +166,7 @@ def test_variants_must_be_told_apart_and_can_be(table_of):
         compare(table, "a,depth=3", "b")
     (only,) = compare(table, "a,depth=3", "b:paper").comparisons
     assert only.difference.mean == pytest.approx(0.03)
-    with pytest.raises(FigureError, match="hold 3, 5"):
+    with pytest.raises(FigureError, match="hold: 3, 5"):
         compare(table, "a,depth=4", "b:paper")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Row = list[str]
 
-_OURS = ("guided_lumberjack", "lumberjack")
+_OURS = ("additive_forest", "guided_lumberjack", "lumberjack")
 _OF_CURVES = {n: figure for n, figure in FIGURES.items() if figure.title and figure.datasets}
 _BESIDE = {n: figure for n, figure in FIGURES.items() if figure.title and not figure.datasets}
 

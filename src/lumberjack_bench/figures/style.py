@@ -86,7 +86,7 @@ class Look:
 LOOKS = {
     "lumberjack": Look(BLUE, "o", 2.2),
     "additive_forest": Look(VERMILION, "D", 2.2),
-    "guided_lumberjack": Look(SKY, "D", 2.2),
+    "guided_lumberjack": Look(SKY, ">", 2.2),
     "snr": Look(ORANGE, "s"),
     "smooth_sensitivity": Look(GREEN, "^"),
     "suihkonen": Look(PURPLE, "v"),
@@ -99,7 +99,7 @@ LOOKS = {
     "adassp_boosted": Look(PURPLE, "8"),
     "dp_ebm": Look(SKY, "<"),
     "diffprivlib_logistic_regression": Look(ORANGE, "*"),
-    "synthetic_boosting": Look(GREY, ">"),
+    "synthetic_boosting": Look(GREY, "."),
     "hist_gradient_boosting": Look(BLACK, "", 1.3),
     "logistic_regression": Look(GREY, "", 1.3),
     "extra_trees": Look(BLACK, "", 1.3),
