@@ -1,26 +1,29 @@
-"""Time one fit of each method, side by side in one process.
+"""Time fits and predictions side by side in one process, and measure memory and threads.
 
 Usage
 -----
 ::
 
-    python scripts/benchmark_speed.py --quick              Lumberjack against ExtraTrees on Adult
-    python scripts/benchmark_speed.py                      and every method on 350,000 x 16 rows
-    python scripts/benchmark_speed.py --json FILE          also write the table as JSON
+    python scripts/benchmark_speed.py --quick                      against ExtraTrees, on Adult only
+    python scripts/benchmark_speed.py --json FILE --figure FILE    everything, some 8 minutes
 
-Timings are noisy; compare rows of one table, never numbers of two runs. Each method is fitted once
-to warm up (compilation), then `--repeats` times in alternation; the median is shown.
+Ratios are of processor time and one thread: what is compared is run in turns, each after a
+fit that warms up (compilation), and the least of `--repeats` counts. Only rows of one table compare.
+Memory is the largest resident size of a fresh process (Linux) beyond what it has once the table is
+loaded and a small fit has been made.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import hashlib
+import itertools
 import json
 import os
 import platform
 import shlex
-import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -40,9 +43,13 @@ from lumberjack_bench.configured import choices, configured
 from lumberjack_bench.datasets import DatasetError, load
 from lumberjack_bench.methods import build_method
 
-N_LARGE = 350_000
+N_TREES = 20
+LARGE, LARGEST = 350_000, 1_000_000
+GROWTH = (200_000, 400_000, 800_000, 1_600_000)
 N_CATEGORIES = (5, 18, 2, 5, 4, 2, 2, 2, 2, 9)
 """The ten categorical features of a table the size and shape of ACSEmployment; six are numeric."""
+
+Table = tuple[NDArray[np.float64], NDArray[np.int64], FeatureSchema]
 
 
 def one_hot(X: NDArray[np.float64], schema: FeatureSchema) -> NDArray[np.float32]:
@@ -71,83 +78,168 @@ def synthetic_table(n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.int64]
     return X, (score > 0).astype(np.int64), FeatureSchema(tuple(features), (0, 1))
 
 
-def median_seconds(fits: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
-    """Time each fit in alternation after one that warms up; the median of `repeats`."""
-    for fit in fits.values():
-        fit(0)
-    seconds: dict[str, list[float]] = {name: [] for name in fits}
-    for repeat in range(repeats):
-        for name, fit in fits.items():
-            start = time.perf_counter()
-            fit(repeat + 1)
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def against_extra_trees(repeats: int, n_jobs: int) -> list[dict[str, Any]]:
-    """Time Lumberjack and the non-private forest on the same rows of Adult."""
+def adult_table() -> Table:
+    """Return nine tenths of Adult."""
     adult = load({"name": "adult", "kind": "adult"})
     X, y = np.asfortranarray(adult.encoded()[0]), np.asarray(adult.y, dtype=np.int64)
-    schema = adult.schema.coded()
     rows = np.random.default_rng(0).permutation(len(y))[: round(0.9 * len(y))]
-    X, y = np.asfortranarray(X[rows]), y[rows]
+    return np.asfortranarray(X[rows]), y[rows], adult.schema.coded()
+
+
+def forest(
+    kind: type,
+    schema: FeatureSchema,
+    seed: int,
+    n_trees: int = N_TREES,
+    n_jobs: int = 1,
+    *,
+    noise: Literal["continuous", "discrete"] = "continuous",
+    is_seeded: bool = True,
+) -> Any:
+    """Return an unfitted forest at epsilon 1, with the accounting that takes no time itself."""
+    return kind(
+        1.0,
+        n_estimators=n_trees,
+        accounting="paper" if kind is LumberjackClassifier else "safe",
+        schema=schema,
+        noise=noise,
+        random_state=seed,
+        noise_seed=seed if is_seeded else None,
+        n_jobs=n_jobs,
+    )
+
+
+def least_seconds(calls: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
+    """Return the least processor time of each call, in alternation."""
+    seconds = dict.fromkeys(calls, float("inf"))
+    for repeat in range(repeats):
+        for name, call in calls.items():
+            start = time.process_time()
+            call(repeat)
+            seconds[name] = min(seconds[name], time.process_time() - start)
+    return seconds
+
+
+def against_extra_trees(name: str, table: Table, repeats: int) -> list[dict[str, Any]]:
+    """Time the forests and the non-private one with as many trees on the same rows."""
+    X, y, schema = table
     hot = one_hot(X, schema)
-
-    def lumberjack(epsilon: float, n_trees: int = 30) -> Callable[[int], Any]:
-        return lambda seed: LumberjackClassifier(
-            epsilon,
-            n_estimators=n_trees,
-            schema=schema,
-            accounting="paper",
-            random_state=seed,
-            noise_seed=seed,
-            n_jobs=n_jobs,
-        ).fit(X, y)
-
-    def guided(
-        seed: int, noise: Literal["continuous", "discrete"] = "continuous", is_seeded: bool = True
-    ) -> GuidedLumberjackClassifier:
-        return GuidedLumberjackClassifier(
-            1.0,
-            n_estimators=20,
-            accounting="safe",
-            schema=schema,
-            noise=noise,
-            random_state=seed,
-            noise_seed=seed if is_seeded else None,
-            n_jobs=n_jobs,
-        ).fit(X, y)
-
-    reference = "ExtraTrees (30 trees, max_features=1, min_samples_split=10, one-hot)"
-    fits = {f"Lumberjack (30 trees, eps={eps:g})": lumberjack(eps) for eps in (1.0, 8.0)}
-    fits["Lumberjack (20 trees, eps=1)"] = lumberjack(1.0, 20)
-    fits["Guided Lumberjack (20 trees, eps=1)"] = guided
-    for noise, seeding in (
-        ("continuous", "system"),
-        ("discrete", "seeded"),
-        ("discrete", "system"),
-    ):
-        name = f"Guided Lumberjack (20 trees, eps=1, {noise} noise, {seeding})"
-        fits[name] = functools.partial(guided, noise=noise, is_seeded=seeding == "seeded")
-    fits[reference] = lambda seed: ExtraTreesClassifier(
-        30, max_features=1, min_samples_split=10, random_state=seed, n_jobs=n_jobs
+    least = 10 if len(y) < 100_000 else 20
+    guided = GuidedLumberjackClassifier
+    kinds: dict[str, Callable[[int], Any]] = {
+        "Lumberjack": functools.partial(forest, LumberjackClassifier, schema),
+        "Guided Lumberjack": functools.partial(forest, guided, schema),
+    }
+    noises: tuple[Literal["continuous", "discrete"], ...] = ("continuous", "discrete")
+    for noise, is_seeded in itertools.product(noises, (True, False)):
+        if (noise, is_seeded) != ("continuous", True):
+            label = f"Guided Lumberjack, {noise} noise, {'seeded' if is_seeded else 'system'}"
+            kinds[label] = functools.partial(
+                forest, guided, schema, noise=noise, is_seeded=is_seeded
+            )
+    calls: dict[str, Callable[[int], Any]] = {
+        label: functools.partial(lambda make, seed: make(seed).fit(X, y), make)
+        for label, make in kinds.items()
+    }
+    reference = f"ExtraTrees (max_features=1, min_samples_split={least}, one-hot)"
+    calls[reference] = lambda seed: ExtraTreesClassifier(
+        N_TREES, max_features=1, min_samples_split=least, random_state=seed, n_jobs=1
     ).fit(hot, y)
-    seconds = median_seconds(fits, repeats)
+    for make in kinds.values():
+        make(0, n_trees=2).fit(X[:2000], y[:2000])
+    seconds = least_seconds(calls, repeats)
     return [
-        {
-            "table": f"adult, {len(y):,} rows",
-            "method": name,
-            "seconds": value,
-            "relative": value / seconds[reference],
-        }
-        for name, value in seconds.items()
+        {"part": "fit", "table": name, "method": label, "seconds": value}
+        | {"relative": value / seconds[reference]}
+        for label, value in seconds.items()
     ]
 
 
-def on_a_large_table(n_rows: int, n_jobs: int) -> list[dict[str, Any]]:
-    """Time one fit of every configured method on a table of the size of ACSEmployment."""
+def predictions(table: Table, repeats: int, n_trees: int = 5) -> list[dict[str, Any]]:
+    """Time predictions of all rows by a forest and by a non-private one with as many nodes."""
+    X, y, schema = table
+    hot = one_hot(X, schema)
+    ours = forest(LumberjackClassifier, schema, 0, n_trees).fit(X, y)
+    n_leaves = round(ours.fit_report()["mean_leaves_per_tree"])
+    other = ExtraTreesClassifier(
+        n_trees, max_features=1, max_leaf_nodes=n_leaves, random_state=0, n_jobs=1
+    ).fit(hot, y)
+    ours.predict(X[:1000])
+    reference = f"ExtraTrees ({n_trees} trees of {n_leaves:,} leaves)"
+    calls = {"Lumberjack": lambda _: ours.predict(X), reference: lambda _: other.predict(hot)}
+    seconds = least_seconds(calls, repeats)
+    return [
+        {"part": "predict", "table": f"generated, {len(y):,} x {X.shape[1]}", "method": label}
+        | {"seconds": value, "relative": value / seconds[reference]}
+        for label, value in seconds.items()
+    ]
+
+
+def in_fresh_process(n_rows: int, n_trees: int, n_jobs: int) -> dict[str, Any]:
+    """Fit once in a process of its own; return wall seconds, memory and a digest of the model."""
+    command = [sys.executable, __file__, "--fit", f"{n_rows},{n_trees},{n_jobs}"]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    size = f"generated, {n_rows:,} x {6 + len(N_CATEGORIES)}"
+    label = f"Lumberjack, {n_trees} trees, {n_jobs} thread{'s' * (n_jobs > 1)}"
+    return {"part": "scaling", "table": size, "method": label, **found}
+
+
+def fit_once(n_rows: int, n_trees: int, n_jobs: int) -> None:
+    """Print what :func:`in_fresh_process` returns."""
     X, y, schema = synthetic_table(n_rows)
-    table = []
+    forest(LumberjackClassifier, schema, 0, 2).fit(X[:2000], y[:2000])
+    status = Path("/proc/self/status")
+    megabytes = {}
+
+    def read_memory() -> None:
+        lines = (line.split() for line in status.read_text().splitlines())
+        megabytes.update({row[0]: int(row[1]) / 1024 for row in lines if row[0][:3] == "VmH"})
+
+    if status.exists():
+        Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+        read_memory()
+    before = megabytes.get("VmHWM:")
+    start = time.perf_counter()
+    model = forest(LumberjackClassifier, schema, 0, n_trees, n_jobs).fit(X, y)
+    found: dict[str, Any] = {"seconds": time.perf_counter() - start}
+    if before is not None:
+        read_memory()
+        found["megabytes"] = megabytes["VmHWM:"] - before
+    found["model"] = hash_model(model)
+    print(json.dumps(found))
+
+
+def hash_model(model: LumberjackClassifier) -> str:
+    """Return a digest of all that a model's trees hold."""
+    digest = hashlib.sha256()
+    for tree in model.estimators_:
+        for array in (tree.feature, tree.threshold, tree.children_left, tree.value):
+            digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def first_fit() -> dict[str, Any]:
+    """Time import and first fit in a process that finds everything compiled."""
+    program = (
+        "import time; t = time.perf_counter(); import numpy as np; from lumberjack import *; "
+        "LumberjackClassifier(schema=FeatureSchema((NumericFeature('x', 0, 1),), (0, 1)), n_estimators=5)"
+        ".fit(np.linspace(0, 1, 2000)[:, None], np.arange(2000) % 2); print(time.perf_counter() - t)"
+    )
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=True, capture_output=True, text=True
+        )
+    return {
+        "part": "start",
+        "table": "2,000 x 1",
+        "method": "import and first fit, all compiled",
+    } | {"seconds": float(done.stdout)}
+
+
+def every_method(table: Table) -> list[dict[str, Any]]:
+    """Time one fit of every configured method."""
+    X, y, schema = table
+    rows = []
     for name in choices("method"):
         if name.startswith("ablation_"):
             continue
@@ -165,54 +257,92 @@ def on_a_large_table(n_rows: int, n_jobs: int) -> list[dict[str, Any]]:
             delta=1e-6 if is_private else 0.0,
             random_state=0,
             noise_seed=0,
-            n_jobs=n_jobs,
+            n_jobs=1,
         )
         build().fit(np.asfortranarray(X[:2000]), y[:2000])
-        start = time.perf_counter()
+        start = time.process_time()
         build().fit(X, y)
-        seconds = time.perf_counter() - start
-        size = f"synthetic, {n_rows:,} x {X.shape[1]}"
-        table.append({"table": size, "method": label, "seconds": seconds, "relative": float("nan")})
+        seconds = time.process_time() - start
+        size = f"generated, {len(y):,} x {X.shape[1]}"
+        rows.append({"part": "methods", "table": size, "method": label, "seconds": seconds})
         print(f"  {label}: {seconds:.2f} s", file=sys.stderr, flush=True)
-    return table
+    return rows
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw the ratios, and seconds and memory against the number of rows."""
+    import matplotlib.pyplot as plt
+
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), layout="constrained")
+    ratios = [row for row in rows if "relative" in row and row["relative"] < 1]
+    labels = [f"{row['part']}, {row['table']}\n{row['method']}" for row in ratios]
+    left.barh(labels, [row["relative"] for row in ratios])
+    left.invert_yaxis()
+    left.tick_params(axis="y", labelsize=6)
+    left.set_xlabel("processor time / ExtraTrees'")
+    growth = [row for row in rows if row["part"] == "scaling" and "20 trees, 1 " in row["method"]]
+    sizes = [int(row["table"].split()[1].replace(",", "")) for row in growth]
+    middle.plot(sizes, [row["seconds"] for row in growth], "o-")
+    middle.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds of a fit, 20 trees")
+    right.plot(sizes, [row.get("megabytes", float("nan")) for row in growth], "o-")
+    right.set(xlabel="rows", ylabel="megabytes beyond the loaded table", ylim=(0, None))
+    figure.savefig(path)
 
 
 @fails_in_one_line
 def main(arguments: Sequence[str]) -> int:
-    """Print the table; write it as JSON on request."""
-    parser = argparse.ArgumentParser(description="Time one fit of each method, side by side.")
+    """Print the table; write it as JSON and as a figure on request."""
+    parser = argparse.ArgumentParser(description="Time fits and predictions side by side.")
     parser.add_argument("--quick", action="store_true", help="Adult only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table as JSON")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed fits on Adult")
-    parser.add_argument(
-        "--rows", type=int, default=N_LARGE, metavar="N", help="rows of the large table"
-    )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="threads a fit may use")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="also draw it")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed runs in turns")
+    parser.add_argument("--fit", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    for name, least in (("repeats", 1), ("rows", 2000)):
-        if (value := getattr(given, name)) < least:
-            raise ConfigError(f"--{name} must be at least {least}, got {value}.")
-    if given.jobs < -1 or given.jobs == 0:
-        raise ConfigError(f"--jobs must be positive, or -1 for one per core, got {given.jobs}.")
+    if given.fit:
+        fit_once(*map(int, given.fit.split(",")))
+        return 0
+    if given.repeats < 1:
+        raise ConfigError(f"--repeats must be at least 1, got {given.repeats}.")
     check_writable("--json", given.json)
+    check_writable("--figure", given.figure)
     try:
-        table = against_extra_trees(given.repeats, given.jobs)
+        adult = adult_table()
     except DatasetError as error:
         raise ConfigError(str(error)) from error
+    rows = against_extra_trees(f"adult, {len(adult[1]):,} rows", adult, given.repeats)
     if not given.quick:
-        table += on_a_large_table(given.rows, given.jobs)
-    width = max(len(row["method"]) for row in table)
-    print(f"{'table':26} {'method':{width}} {'seconds':>9} {'relative':>9}")
-    for row in table:
-        relative = "" if np.isnan(row["relative"]) else f"{row['relative']:9.2f}"
-        print(f"{row['table']:26} {row['method']:{width}} {row['seconds']:9.3f} {relative}")
+        large, largest = synthetic_table(LARGE), synthetic_table(LARGEST)
+        for table in (large, largest):
+            name = f"generated, {len(table[1]):,} x {table[0].shape[1]}"
+            rows += against_extra_trees(name, table, min(given.repeats, 2))
+        rows += predictions(largest, min(given.repeats, 2))
+        rows += every_method(large)
+        del large, largest, table
+        rows += [in_fresh_process(n, N_TREES, 1) for n in GROWTH]
+        rows += [in_fresh_process(LARGEST, N_TREES, n_jobs) for n_jobs in (1, 2)]
+        rows.append(in_fresh_process(2 * LARGEST, 50, 2))
+        rows.append(first_fit())
+    width = max(len(row["method"]) for row in rows)
+    print(
+        f"{'part':8} {'table':26} {'method':{width}} {'seconds':>9} {'relative':>9} {'MB':>6}  model"
+    )
+    for row in rows:
+        relative = f"{row['relative']:9.3f}" if "relative" in row else " " * 9
+        megabytes = f"{row['megabytes']:6.0f}" if "megabytes" in row else " " * 6
+        end = f"{relative} {megabytes}  {row.get('model', '')}".rstrip()
+        print(
+            f"{row['part']:8} {row['table']:26} {row['method']:{width}} {row['seconds']:9.3f} {end}"
+        )
     if given.json:
         document = {
             "command": "python scripts/benchmark_speed.py " + shlex.join(arguments),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-            "rows": [{k: (None if v != v else v) for k, v in row.items()} for row in table],
+            "rows": rows,
         }
         given.json.write_text(json.dumps(document, indent=2) + "\n")
+    if given.figure:
+        draw(rows, given.figure)
     return 0
 
 

@@ -53,6 +53,27 @@ def test_without_a_place_functions_work_and_it_is_said_once(
     assert "Set NUMBA_CACHE_DIR to a folder that can be written." in record.getMessage()
 
 
+def test_what_is_kept_is_stale_after_a_change_to_a_file_that_it_calls_into(tmp_path: Path) -> None:
+    callee = (
+        "from lumberjack.compiled import compiled\n@compiled()\ndef inner(x):\n    return x + {}\n"
+    )
+    (tmp_path / "outer.py").write_text(
+        "from lumberjack.compiled import compiled\nfrom inner import inner\n"
+        "@compiled()\ndef outer(x):\n    return inner(x)\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    program = "from outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+    said = []
+    for added in (1, 1, 2):
+        (tmp_path / "inner.py").write_text(callee.format(added))
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+        )
+        said.append(done.stdout.split())
+    assert said == [["2", "0"], ["2", "1"], ["3", "0"]]
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None,
     reason="needs the superuser, and setpriv to give up her rights",

@@ -10,6 +10,7 @@ from lumberjack.discrete_gaussian import get_block_table
 from lumberjack.growth import Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE
 from lumberjack.keyed_draws import keyed_bits
+from lumberjack.ranks import rank_table
 from lumberjack.splits import NO_SPLIT, PublicFacts, SplitRule, draw_uniform_split, make_path
 
 MIXED = (np.array([0, 5, 0], dtype=np.int64), np.zeros(3), np.array([1.0, 4.0, 1.0]))
@@ -27,7 +28,7 @@ def rows_for(public, n_rows, seed):
 
 
 def grow(X, y, public, *, height, sigma, tau, tree=1, noise=1, is_discrete=False):
-    table = TrainingRows(X, y, PublicFacts(2, *public, 1), NO_GUIDE, SplitRule())
+    table = TrainingRows(rank_table(X), y, PublicFacts(2, *public, 1), NO_GUIDE, SplitRule())
     search = Search(height, sigma, tau)
     if is_discrete:
         search = Search(height, 1.0, tau, get_block_table(sigma))

@@ -20,6 +20,7 @@ from lumberjack import (
 )
 from lumberjack.growth import Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE
+from lumberjack.ranks import rank_table
 from lumberjack.seeds import seed_sequence
 from lumberjack.splits import PublicFacts, SplitRule
 
@@ -30,7 +31,7 @@ THREE_CATEGORIES = (np.array([3], dtype=np.int64), np.zeros(1), np.array([2.0]))
 def grow(X, public, *, height, sigma, tau, tree, noise, guide=NO_GUIDE):
     labels = np.zeros(len(X), dtype=np.int64)
     facts = PublicFacts(1, *public, 0)
-    table = TrainingRows(np.asfortranarray(X), labels, facts, guide, SplitRule())
+    table = TrainingRows(rank_table(np.asfortranarray(X)), labels, facts, guide, SplitRule())
     return grow_tree(table, Search(height, sigma, tau), np.uint64(tree), noise)
 
 

@@ -10,6 +10,7 @@ from lumberjack.forest import GrownTree
 from lumberjack.growth import TrainingRows
 from lumberjack.guide import NO_GUIDE
 from lumberjack.noise import from_fixed_point
+from lumberjack.ranks import rank_table
 from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import (
     _contrasts,
@@ -162,7 +163,7 @@ def test_a_row_is_judged_by_its_leaf_without_the_row(vote):
     counts = np.zeros((5, 3))
     np.add.at(counts, (leaf_of_row, labels), 1.0)
     public = PublicFacts(3, np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1), 0)
-    rows = TrainingRows(np.zeros((200, 1)), labels, public, NO_GUIDE, SplitRule())
+    rows = TrainingRows(rank_table(np.zeros((200, 1))), labels, public, NO_GUIDE, SplitRule())
     grown = [GrownTree(None, counts + noise, leaf_of_row)]
     found = AblatedLumberjackClassifier(vote=vote)._left_out_shares(rows, grown)
     for row in range(200):

@@ -1,10 +1,17 @@
-"""Compilation of inner loops: numba's ``njit``, kept on disk where a place for it can be written."""
+"""Compilation of inner loops: numba's ``njit``, kept on disk where a place for it can be written.
+
+A compiled function holds what it calls, also from other files, and numba knows only of a change to its own.
+So what is kept counts as stale after any change to a source file of the library or beside the function.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import inspect
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import cfunc, njit, types
@@ -22,13 +29,19 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     Parameters
     ----------
     **options
-        Of ``numba.njit``, without ``cache``.
+        Of ``numba.njit``, without ``cache``. ``_nrt=False`` is for functions that allocate nothing and are
+        called for each node: they count no references to the arrays they are given, which is
+        slow, and slower where threads count the same ones.
     """
 
     def decorate(function: Function) -> Function:
         dispatcher: Function
         try:
             dispatcher = njit(cache=True, **options)(function)
+            cache = getattr(dispatcher, "_cache", None)  # none under NUMBA_DISABLE_JIT
+            if cache is not None:
+                own = Path(inspect.getfile(function)).resolve().parent
+                cache._cache_file._source_stamp = (_digest(_LIBRARY), _digest(own))
         except RuntimeError:
             # numba looks for the folder when it decorates, and by itself the import ends here.
             dispatcher = njit(**options)(function)
@@ -38,8 +51,21 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
+_LIBRARY = Path(__file__).resolve().parent
+
+
+@functools.cache
+def _digest(folder: Path) -> str:
+    """Return a hash of the sources in a folder, and below it if that is the library."""
+    found = sorted(folder.rglob("*.py") if folder == _LIBRARY else folder.glob("*.py"))
+    digest = hashlib.sha256()
+    for path in found:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def compiled_callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that C code can call, and keep the result as :func:`compiled` does.
+    """Compile a function that C code can call, and keep the result while its own file stays the same.
 
     Parameters
     ----------

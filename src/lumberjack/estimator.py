@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
@@ -36,6 +36,9 @@ class DataOutsideSchemaWarning(UserWarning):
 
 FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
+
+_ROWS_AT_A_TIME = 8192
+"""Rows that are predicted together, few enough to stay in a processor's own cache."""
 
 
 class CodedRows(NamedTuple):
@@ -152,7 +155,7 @@ class PrivateEstimator(BaseEstimator):
         """Return :meth:`_get_scores` of rows in the schema's own values."""
         values = self._encode_queries(X)
         # A row's scores are its own, so blocks of rows change nothing.
-        n_blocks = max(min(effective_n_jobs(self.n_jobs), len(values)), 1)
+        n_blocks = max(-(-len(values) // _ROWS_AT_A_TIME), 1)
         parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
             delayed(self._get_scores)(np.asfortranarray(block))
             for block in np.array_split(values, n_blocks)

@@ -23,6 +23,7 @@ from lumberjack.growth import CountedTree, Search, TrainingRows, grow_tree
 from lumberjack.guide import NO_GUIDE, Guide, make_guide
 from lumberjack.noise import COUNT_STEP, SUM_STEP
 from lumberjack.private_classifier import PrivateClassifier
+from lumberjack.ranks import rank_table
 from lumberjack.releases import ForestNoise
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
@@ -32,11 +33,11 @@ from lumberjack.tree import ReleasedTree
 
 
 class GrownTree(NamedTuple):
-    """A tree, what its leaves released, and the leaf of each training row (NOT private)."""
+    """A tree, what its leaves released, and the leaf of each training row (NOT private), if asked for."""
 
     tree: ReleasedTree
     released: NDArray[np.float64]
-    leaf_of_row: NDArray[np.int32]
+    leaf_of_row: NDArray[np.int32] | None
 
 
 class Released(NamedTuple):
@@ -81,6 +82,9 @@ class PrivateForest(PrivateEstimator):
     """Whether the first category of each feature is no candidate for a uniform split, as in the
     paper's one-hot coding with k - 1 columns."""
 
+    looks_back: ClassVar[bool] = False
+    """Whether the leaf of each training row in each tree is kept until the trees are grown."""
+
     @abstractmethod
     def _calibrate(self, schema: FeatureSchema) -> tuple[Ledger, ForestNoise]:
         """Return the ledger and the noise of all releases."""
@@ -108,7 +112,7 @@ class PrivateForest(PrivateEstimator):
         public = PublicFacts(
             facts.n_classes, facts.n_categories, facts.lower, facts.upper, n_dropped
         )
-        return TrainingRows(rows.values, rows.labels, public, NO_GUIDE, SplitRule())
+        return TrainingRows(rank_table(rows.values), rows.labels, public, NO_GUIDE, SplitRule())
 
     def _release_stack(
         self,
@@ -155,6 +159,7 @@ class PrivateForest(PrivateEstimator):
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean scores of the trees for encoded rows, shape (n_rows, n_scores)."""
         scaled, is_categorical = self._to_tree_scale(values)
+        scaled = np.ascontiguousarray(scaled)
         total = np.zeros((len(values), self.estimators_[0].value.shape[1]))
         for tree in self.estimators_:
             total += tree.value[tree.apply(scaled, is_categorical)]
@@ -174,6 +179,7 @@ class PrivateForest(PrivateEstimator):
             Node numbers.
         """
         values, is_categorical = self._to_tree_scale(self._encode_queries(X))
+        values = np.ascontiguousarray(values)
         return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
 
     def fit_report(self) -> dict[str, float]:
@@ -207,7 +213,7 @@ class PrivateForest(PrivateEstimator):
         answers = self._answer_leaves(grown, coded, noise, generator)
         released, value = (_at_nodes(answer, leaves, len(grown.feature)) for answer in answers)
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
-        return GrownTree(tree, released, grown.leaf_of_row)
+        return GrownTree(tree, released, grown.leaf_of_row if self.looks_back else None)
 
 
 class PrivateForestClassifier(PrivateClassifier, PrivateForest):
@@ -260,6 +266,7 @@ class PrivateForestClassifier(PrivateClassifier, PrivateForest):
         n_classes = rows.public.n_classes
         total = np.zeros((len(rows.labels), n_classes))
         for one in grown:
+            assert one.leaf_of_row is not None
             # What a leaf says without a record depends on the record's class alone.
             counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
             scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)

@@ -29,6 +29,7 @@ from lumberjack.compiled import compiled
 from lumberjack.discrete_gaussian import NO_TABLE, BlockTable, draw_at_least, get_tail
 from lumberjack.guide import Guide
 from lumberjack.keyed_draws import keyed_bits
+from lumberjack.ranks import RankedTable, part_rows
 from lumberjack.splits import (
     LEFT,
     NO_SPLIT,
@@ -53,6 +54,7 @@ _NODE = np.dtype(
         ("stop", np.int64),
         ("key", np.uint64),
         ("threshold", np.float64),
+        ("replaced", np.float64),  # the bound that the split above it replaced
         ("feature", np.int32),
         ("level", np.int32),
         ("parent", np.int32),
@@ -68,7 +70,7 @@ class TrainingRows(NamedTuple):
 
     Attributes
     ----------
-    values : ndarray of float64, shape (n_rows, n_features), column-major
+    ranked : RankedTable
         Encoded rows (see :class:`lumberjack.schema.EncodedTable`), or those on the guide's scale.
     labels : ndarray of int64, shape (n_rows,)
         Class codes.
@@ -81,7 +83,7 @@ class TrainingRows(NamedTuple):
         How they follow it.
     """
 
-    values: NDArray[np.float64]
+    ranked: RankedTable
     labels: NDArray[np.int64]
     public: PublicFacts
     guide: Guide
@@ -137,9 +139,8 @@ class CountedTree(NamedTuple):
 class _Room(NamedTuple):
     """What one tree is grown in."""
 
-    rows: NDArray[np.int64]
-    spare: NDArray[np.int64]
-    path: Path
+    rows: NDArray[np.uint32]
+    spare: NDArray[np.uint32]
     scratch: GuidedScratch
 
 
@@ -230,42 +231,6 @@ def _draws_with_exceedance(
 
 
 @compiled(nogil=True)
-def _partition(
-    values: NDArray[np.float64],
-    is_category: bool,
-    threshold: float,
-    rows: NDArray[np.int64],
-    start: int,
-    stop: int,
-    spare: NDArray[np.int64],
-) -> int:
-    """Stable in-place partition of ``rows[start:stop]``; returns where the right side starts."""
-    write = start
-    n_right = 0
-    if is_category:
-        for i in range(start, stop):
-            row = rows[i]
-            if values[row] == threshold:
-                rows[write] = row
-                write += 1
-            else:
-                spare[n_right] = row
-                n_right += 1
-    else:
-        for i in range(start, stop):
-            row = rows[i]
-            if values[row] <= threshold:
-                rows[write] = row
-                write += 1
-            else:
-                spare[n_right] = row
-                n_right += 1
-    for i in range(n_right):
-        rows[write + i] = spare[i]
-    return write
-
-
-@compiled(nogil=True)
 def _bounded_power_of_two(exponent: int, bound: int) -> int:
     """min(2 ** exponent, bound) without overflow."""
     if exponent >= 62:
@@ -282,14 +247,22 @@ def _with_room_for_two(nodes: NDArray[Any], n_nodes: int) -> NDArray[Any]:
     return larger
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _start_node(
-    nodes: NDArray[Any], node: int, start: int, stop: int, key: np.uint64, level: int, parent: int
+    nodes: NDArray[Any],
+    node: int,
+    start: int,
+    stop: int,
+    key: np.uint64,
+    level: int,
+    parent: int,
+    replaced: float,
 ) -> None:
     nodes[node].start = start
     nodes[node].stop = stop
     nodes[node].key = key
     nodes[node].threshold = 0.0
+    nodes[node].replaced = replaced
     nodes[node].feature = NO_SPLIT
     nodes[node].level = level
     nodes[node].parent = parent
@@ -297,36 +270,41 @@ def _start_node(
     nodes[node].is_heavy = False
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _split_node(
-    nodes: NDArray[Any], n_nodes: int, node: int, table: TrainingRows, room: _Room
-) -> tuple[NDArray[Any], int]:
-    """Draw the split of `node` and make its children, or mark it terminal; returns all nodes."""
-    nodes = _with_room_for_two(nodes, n_nodes)
-    follow_path(room.path, nodes, node, table.public)
+    nodes: NDArray[Any],
+    n_nodes: int,
+    node: int,
+    ranked: RankedTable,
+    public: PublicFacts,
+    guide: Guide,
+    rule: SplitRule,
+    room: _Room,
+    path: Path,
+) -> int:
+    """Draw the split of `node` and make its children, or mark it terminal; return how many nodes are."""
+    n_categories = public.n_categories
+    follow_path(path, nodes, node, n_categories)
     key = nodes[node].key
-    if table.guide.cumulative.shape[0] == 0:
-        feature, threshold = draw_uniform_split(key, table.public, room.path)
+    if guide.cumulative.shape[0] == 0:
+        feature, threshold = draw_uniform_split(key, public, path)
     else:
-        feature, threshold = draw_guided_split(
-            key, room.path, table.guide, table.rule, room.scratch
-        )
+        feature, threshold = draw_guided_split(key, path, guide, rule, room.scratch)
     if feature == NO_SPLIT:
         nodes[node].left = _TERMINAL
-        return nodes, n_nodes
+        return n_nodes
     start = nodes[node].start
     stop = nodes[node].stop
-    is_category = table.public.n_categories[feature] > 0
-    middle = _partition(
-        table.values[:, feature], is_category, threshold, room.rows, start, stop, room.spare
-    )
+    is_category = n_categories[feature] > 0
+    middle = part_rows(ranked, feature, threshold, is_category, room.rows, start, stop, room.spare)
     level = nodes[node].level + 1
     nodes[node].feature = feature
     nodes[node].threshold = threshold
     nodes[node].left = n_nodes
-    _start_node(nodes, n_nodes, start, middle, keyed_bits(key, LEFT), level, node)
-    _start_node(nodes, n_nodes + 1, middle, stop, keyed_bits(key, RIGHT), level, node)
-    return nodes, n_nodes + 2
+    lower, upper = path.lower[feature], path.upper[feature]
+    _start_node(nodes, n_nodes, start, middle, keyed_bits(key, LEFT), level, node, upper)
+    _start_node(nodes, n_nodes + 1, middle, stop, keyed_bits(key, RIGHT), level, node, lower)
+    return n_nodes + 2
 
 
 @compiled(nogil=True)
@@ -344,16 +322,19 @@ def grow_tree(
     generator : numpy.random.Generator
         The source of noise, independent of `key`.
     """
-    n_rows, n_features = table.values.shape
+    ranked, public, guide, rule = table.ranked, table.public, table.guide, table.rule
+    n_rows, n_features = ranked.values.shape
     sigma, tau, noise_table = search.sigma, search.tau, search.table
     room = _Room(
-        np.arange(n_rows),
-        np.empty(n_rows, dtype=np.int64),
-        make_path(table.public.n_categories),
-        make_guided_scratch(n_features, table.public.n_classes),
+        np.arange(n_rows).astype(np.uint32),
+        np.empty(n_rows, dtype=np.uint32),
+        make_guided_scratch(n_features, public.n_classes),
     )
+    path = make_path(public.n_categories)
+    path.lower[:] = public.lower
+    path.upper[:] = public.upper
     nodes = np.empty(1024, dtype=_NODE)
-    _start_node(nodes, 0, 0, n_rows, key, 0, -1)
+    _start_node(nodes, 0, 0, n_rows, key, 0, -1, 0.0)
     n_nodes = 1
 
     log_none = _log_no_exceedance(search, n_rows)
@@ -391,7 +372,10 @@ def grow_tree(
                         above = nodes[above].parent
                 if span >= 3:
                     if nodes[node].left == _NOT_SPLIT:
-                        nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
+                        nodes = _with_room_for_two(nodes, n_nodes)
+                        n_nodes = _split_node(
+                            nodes, n_nodes, node, ranked, public, guide, rule, room, path
+                        )
                     left = nodes[node].left
                     if left >= 0:
                         calls.append((left, span - span_above - 1))
@@ -415,7 +399,8 @@ def grow_tree(
                 )
                 first = 0
             if nodes[node].left == _NOT_SPLIT:
-                nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
+                nodes = _with_room_for_two(nodes, n_nodes)
+                n_nodes = _split_node(nodes, n_nodes, node, ranked, public, guide, rule, room, path)
             left = nodes[node].left
             if left < 0:
                 continue
@@ -435,11 +420,21 @@ def grow_tree(
                 if n_right > 0:
                     visits.append((left + 1, first + n_left, n_right))
 
-    return _cut_back(nodes, n_nodes, table, room)
+    return _cut_back(nodes, n_nodes, ranked, public, guide, rule, room, path, table.labels)
 
 
 @compiled(nogil=True)
-def _cut_back(nodes: NDArray[Any], n_nodes: int, table: TrainingRows, room: _Room) -> CountedTree:
+def _cut_back(
+    nodes: NDArray[Any],
+    n_nodes: int,
+    ranked: RankedTable,
+    public: PublicFacts,
+    guide: Guide,
+    rule: SplitRule,
+    room: _Room,
+    path: Path,
+    labels: NDArray[np.int64],
+) -> CountedTree:
     """Keep the Heavy nodes and their children, renumbered breadth first, and count the leaves."""
     order = [0]
     kept = 0
@@ -449,15 +444,17 @@ def _cut_back(nodes: NDArray[Any], n_nodes: int, table: TrainingRows, room: _Roo
         if not nodes[node].is_heavy:
             continue
         if nodes[node].left == _NOT_SPLIT:
-            nodes, n_nodes = _split_node(nodes, n_nodes, node, table, room)
+            nodes = _with_room_for_two(nodes, n_nodes)
+            n_nodes = _split_node(nodes, n_nodes, node, ranked, public, guide, rule, room, path)
         if nodes[node].left >= 0:
             order.append(nodes[node].left)
             order.append(nodes[node].left + 1)
     feature = np.full(kept, NO_SPLIT, dtype=np.int32)
     threshold = np.zeros(kept)
     children_left = np.full(kept, -1, dtype=np.int32)
-    counts = np.zeros((kept, table.public.n_classes), dtype=np.int64)
-    leaf_of_row = np.empty(room.rows.shape[0], dtype=np.int32)
+    counts = np.zeros((kept, public.n_classes), dtype=np.int64)
+    rows = room.rows
+    leaf_of_row = np.empty(rows.shape[0], dtype=np.int32)
     n_numbered = 1
     for position in range(kept):
         node = order[position]
@@ -468,7 +465,7 @@ def _cut_back(nodes: NDArray[Any], n_nodes: int, table: TrainingRows, room: _Roo
             n_numbered += 2
         else:
             for i in range(nodes[node].start, nodes[node].stop):
-                row = room.rows[i]
-                counts[position, table.labels[row]] += 1
+                row = np.uint64(rows[i])
+                counts[position, labels[row]] += 1
                 leaf_of_row[row] = position
     return CountedTree(feature, threshold, children_left, counts, leaf_of_row)

@@ -29,6 +29,7 @@ from lumberjack.growth import TrainingRows
 from lumberjack.guide import Guide, release_cells
 from lumberjack.leaves import class_shares, release_counts
 from lumberjack.noise import Noise
+from lumberjack.ranks import rank_table
 from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, calibrate_together
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
@@ -94,6 +95,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
     """
 
     display_name: ClassVar[str] = "Guided Lumberjack"
+    looks_back: ClassVar[bool] = True
 
     split_rule: SplitRule = SplitRule()
     """How splits follow the guide."""
@@ -240,7 +242,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         n_categories = np.zeros(rows.schema.n_features, dtype=np.int64)
         public = PublicFacts(rows.schema.n_classes, n_categories, guide.lower, guide.upper, 0)
         scaled = guide.to_guide_scale(rows.values)
-        return TrainingRows(scaled, rows.labels, public, guide, self.split_rule)
+        return TrainingRows(rank_table(scaled), rows.labels, public, guide, self.split_rule)
 
     def _release_stack(
         self,
@@ -253,7 +255,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         assert guide is not None
         shares = self._left_out_shares(rows, grown)
         return release_stack(
-            rows.values,
+            rows.ranked.values,
             rows.labels,
             shares,
             guide,

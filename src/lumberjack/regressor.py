@@ -34,6 +34,7 @@ from lumberjack.forest import PrivateForest
 from lumberjack.growth import CountedTree, TrainingRows
 from lumberjack.guide import NO_GUIDE, Guide
 from lumberjack.public_facts import GivenFacts, resolve_schema
+from lumberjack.ranks import rank_table
 from lumberjack.releases import (
     SAFE_THEOREM,
     TIGHT_THEOREM,
@@ -287,7 +288,7 @@ class LumberjackRegressor(PrivateRegressor, PrivateForest):
         facts, n_dropped = rows.schema, int(self.drop_first_category)
         public = PublicFacts(1, facts.n_categories, facts.lower, facts.upper, n_dropped)
         labels = np.zeros(len(rows.labels), dtype=np.int64)
-        return TrainingRows(rows.values, labels, public, NO_GUIDE, SplitRule())
+        return TrainingRows(rank_table(rows.values), labels, public, NO_GUIDE, SplitRule())
 
     def _answer_leaves(
         self,

@@ -75,18 +75,19 @@ class SplitRule(NamedTuple):
 
 
 class Path(NamedTuple):
-    """What the way from the root to a node leaves open; filled anew for each node.
+    """What the way from the root to a node leaves open.
 
     Attributes
     ----------
     lower, upper : ndarray of float64, shape (n_features,)
-        The open interval of a numeric feature. A categorical feature whose path took "equals c" is
-        settled, which is recorded as ``upper[f] = -1 - c``.
+        The open interval of a numeric feature.
     n_used : ndarray of int64, shape (n_features,)
         How many categories some ancestor used.
     is_used : ndarray of bool, shape (n_all_categories,)
         Which; those of feature f start at ``first_category[f]``.
     first_category : ndarray of int64, shape (n_features + 1,)
+    end : ndarray of int64, shape (1,)
+        The node.
     """
 
     lower: NDArray[np.float64]
@@ -94,6 +95,7 @@ class Path(NamedTuple):
     n_used: NDArray[np.int64]
     is_used: NDArray[np.bool_]
     first_category: NDArray[np.int64]
+    end: NDArray[np.int64]
 
 
 class GuidedScratch(NamedTuple):
@@ -110,7 +112,7 @@ class GuidedScratch(NamedTuple):
 
 @compiled(nogil=True)
 def make_path(n_categories: NDArray[np.int64]) -> Path:
-    """Return a path with room for the features that have these numbers of categories."""
+    """Return a path to the root, 0, for features with these numbers of categories; bounds are to be set."""
     n_features = n_categories.shape[0]
     first_category = np.zeros(n_features + 1, dtype=np.int64)
     first_category[1:] = np.cumsum(n_categories)
@@ -120,6 +122,7 @@ def make_path(n_categories: NDArray[np.int64]) -> Path:
         np.zeros(n_features, dtype=np.int64),
         np.zeros(first_category[n_features], dtype=np.bool_),
         first_category,
+        np.zeros(1, dtype=np.int64),
     )
 
 
@@ -137,41 +140,54 @@ def make_guided_scratch(n_features: int, n_classes: int) -> GuidedScratch:
     )
 
 
-@compiled(nogil=True)
-def follow_path(path: Path, nodes: NDArray[Any], node: int, public: PublicFacts) -> None:
-    """Fill in what the way to `node` leaves open, by a walk over its ancestors."""
-    path.lower[:] = public.lower
-    path.upper[:] = public.upper
-    path.n_used[:] = 0
-    path.is_used[:] = False
-    child = node
-    above = nodes[node].parent
-    while above >= 0:
+@compiled(nogil=True, _nrt=False)
+def follow_path(
+    path: Path, nodes: NDArray[Any], node: int, n_categories: NDArray[np.int64]
+) -> None:
+    """Move the end of a path to `node`, by way of the last node that both have above them.
+
+    Nodes are mostly asked for near the one before, so this is a few steps where the way from the
+    root would be many. ``nodes[n].replaced`` is the bound that the split above `n` replaced.
+    """
+    lower, upper, n_used, is_used = path.lower, path.upper, path.n_used, path.is_used
+    first_category = path.first_category
+    back, common = path.end[0], node
+    while back != common:
+        if nodes[common].level > nodes[back].level:
+            common = nodes[common].parent
+            continue
+        above = nodes[back].parent
+        f = nodes[above].feature
+        if n_categories[f] > 0:
+            is_used[first_category[f] + int(nodes[above].threshold)] = False
+            n_used[f] -= 1
+        elif nodes[above].left == back:
+            upper[f] = nodes[back].replaced
+        else:
+            lower[f] = nodes[back].replaced
+        back = above
+    ahead = node
+    while ahead != common:
+        above = nodes[ahead].parent
         f = nodes[above].feature
         threshold = nodes[above].threshold
-        went_left = nodes[above].left == child
-        if public.n_categories[f] == 0:
-            if went_left:
-                path.upper[f] = min(path.upper[f], threshold)
-            else:
-                path.lower[f] = max(path.lower[f], threshold)
+        if n_categories[f] > 0:
+            is_used[first_category[f] + int(threshold)] = True
+            n_used[f] += 1
+        elif nodes[above].left == ahead:
+            upper[f] = min(upper[f], threshold)
         else:
-            slot = path.first_category[f] + int(threshold)
-            if not path.is_used[slot]:
-                path.is_used[slot] = True
-                path.n_used[f] += 1
-            if went_left:
-                path.upper[f] = -1.0 - threshold
-        child = above
-        above = nodes[above].parent
+            lower[f] = max(lower[f], threshold)
+        ahead = above
+    path.end[0] = node
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _is_open(lower: float, upper: float, n_categories: int, n_closed: int) -> bool:
     return lower < upper if n_categories == 0 else n_closed < n_categories
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _nth_unused(is_used: NDArray[np.bool_], start: int, stop: int, position: int) -> int:
     for slot in range(start, stop):
         if not is_used[slot]:
@@ -181,7 +197,7 @@ def _nth_unused(is_used: NDArray[np.bool_], start: int, stop: int, position: int
     return -1
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple[int, float]:
     """Draw a split as the paper does: a feature uniformly, then a cut uniformly (section 5).
 
@@ -225,7 +241,7 @@ def draw_uniform_split(key: np.uint64, public: PublicFacts, path: Path) -> tuple
     return NO_SPLIT, 0.0
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _mass_below(
     cumulative: NDArray[np.float64], first: int, n_bins: int, position: float, k: int
 ) -> float:
@@ -239,7 +255,7 @@ def _mass_below(
     return low + (position - whole) * (float(cumulative[first + whole + 1, k]) - low)
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: GuidedScratch) -> None:
     """Fill each feature's class masses inside the node, and what the path says of the classes."""
     mass, weight_of, weight = scratch.mass, scratch.weight_of, scratch.weight
@@ -272,7 +288,7 @@ def _weigh_classes(path: Path, guide: Guide, path_weight: float, scratch: Guided
             weight[k] /= heaviest
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, _nrt=False)
 def draw_guided_split(
     key: np.uint64, path: Path, guide: Guide, rule: SplitRule, scratch: GuidedScratch
 ) -> tuple[int, float]:

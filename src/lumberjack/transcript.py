@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, log_softmax
 
 from lumberjack.guide import count_cells
+from lumberjack.ranks import rank_table
 from lumberjack.stacking import StackSums, sum_at_start, to_unit_vector
 
 if TYPE_CHECKING:
@@ -226,7 +227,8 @@ def _in_one(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _leaves_of(
     forest: PrivateForestClassifier, tree: ReleasedTree, values: Values
 ) -> NDArray[np.int64]:
-    return tree.apply(*forest._to_tree_scale(values))
+    scaled, is_categorical = forest._to_tree_scale(values)
+    return tree.apply(np.ascontiguousarray(scaled), is_categorical)
 
 
 def _count_leaves(
@@ -285,11 +287,12 @@ def _sum_stack(
     scaled, is_categorical = forest._to_tree_scale(values)
     guide = released.guide
     assert guide is not None
+    by_row = np.ascontiguousarray(scaled)
     grown = [
-        one._replace(leaf_of_row=one.tree.apply(scaled, is_categorical).astype(np.int32))
+        one._replace(leaf_of_row=one.tree.apply(by_row, is_categorical).astype(np.int32))
         for one in released.grown
     ]
-    rows = released.rows._replace(values=scaled, labels=labels)
+    rows = released.rows._replace(ranked=rank_table(scaled), labels=labels)
     shares = forest._left_out_shares(rows, grown)
     sums: StackSums = sum_at_start(guide.to_guide_scale(values), labels, shares, guide)
     return to_unit_vector(*sums) / released.noise.scales["stack"]

@@ -15,21 +15,35 @@ from lumberjack.compiled import compiled
 
 @compiled(nogil=True)
 def _apply(
-    X: NDArray[np.float64],
+    values: NDArray[np.float64],
     feature: NDArray[np.int32],
     threshold: NDArray[np.float64],
     children_left: NDArray[np.int32],
     is_categorical: NDArray[np.bool_],
     leaves: NDArray[np.int64],
 ) -> None:
-    for row in range(X.shape[0]):
-        node = 0
-        while children_left[node] >= 0:
-            f = feature[node]
-            value = X[row, f]
-            is_left = value == threshold[node] if is_categorical[f] else value <= threshold[node]
-            node = children_left[node] if is_left else children_left[node] + 1
-        leaves[row] = node
+    """Take all rows one level down, then those that are not in a leaf yet, and so on.
+
+    A row's next step needs its last one, another row's does not, so that steps overlap. No branch
+    depends on a row, and unsigned numbers as indices need none either.
+    """
+    n_rows = values.shape[0]
+    leaves[:] = 0
+    on_the_way = np.arange(n_rows).astype(np.uint32)
+    n_on_the_way = np.uint64(n_rows if children_left[0] >= 0 else 0)
+    while n_on_the_way > np.uint64(0):
+        n_kept = np.uint64(0)
+        for i in range(n_on_the_way):
+            row = np.uint64(on_the_way[i])
+            node = np.uint64(leaves[row])
+            f = np.uint64(feature[node])
+            value, bound = values[row, f], threshold[node]
+            goes_left = (value == bound) | ((value < bound) & (not is_categorical[f]))
+            node = np.uint64(children_left[node]) + np.uint64(1) - np.uint64(goes_left)
+            leaves[row] = node
+            on_the_way[n_kept] = row
+            n_kept += np.uint64(children_left[node] >= 0)
+        n_on_the_way = n_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +98,8 @@ class ReleasedTree:
 
         Parameters
         ----------
-        values : ndarray of float64, shape (n_rows, n_features)
-            Rows on the scale of the thresholds.
+        values : ndarray of float64, shape (n_rows, n_features), row-major
+            Rows on the scale of the thresholds; best a few thousand at a time.
         is_categorical : ndarray of bool, shape (n_features,)
             Which features hold category codes.
 

@@ -136,7 +136,8 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
         if guide is None or not self.is_stacked:
             return None
         if not self.is_guided:
-            rows = rows._replace(values=guide.to_guide_scale(rows.values))
+            ranked = rows.ranked._replace(values=guide.to_guide_scale(rows.ranked.values))
+            rows = rows._replace(ranked=ranked)
         return super()._release_stack(rows, guide, grown, noise, generator)
 
     def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:

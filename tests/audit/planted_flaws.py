@@ -9,6 +9,7 @@ from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
 from lumberjack.forest import GrownTree, _at_nodes
 from lumberjack.growth import Search, grow_tree
 from lumberjack.guide import release_cells
+from lumberjack.ranks import rank_table
 from lumberjack.seeds import seed_sequence
 from lumberjack.stacking import StackSums, sum_at_start
 from lumberjack.tree import ReleasedTree
@@ -37,12 +38,16 @@ class HalvedGuideNoise(GuidedLumberjackClassifier):
 
 class WithoutStackNoise(GuidedLumberjackClassifier):
     def _release_stack(self, rows, guide, grown, noise, generator):
-        return sum_at_start(rows.values, rows.labels, self._left_out_shares(rows, grown), guide)
+        return sum_at_start(
+            rows.ranked.values, rows.labels, self._left_out_shares(rows, grown), guide
+        )
 
 
 class StackOfSensitivityTwo(GuidedLumberjackClassifier):
     def _release_stack(self, rows, guide, grown, noise, generator):
-        once = sum_at_start(rows.values, rows.labels, self._left_out_shares(rows, grown), guide)
+        once = sum_at_start(
+            rows.ranked.values, rows.labels, self._left_out_shares(rows, grown), guide
+        )
         noisy = super()._release_stack(rows, guide, grown, noise, generator)
         return StackSums(*(a + b for a, b in zip(noisy, once, strict=True)))
 
@@ -92,16 +97,17 @@ class FloorOfTwo(GuidedLumberjackClassifier):
     """
 
     def _grow(self, rows, coded, tree_key, generator, noise):
+        values = rows.ranked.values
         fewer = rows._replace(
-            values=np.asfortranarray(rows.values[:-2]), labels=rows.labels[:-2].copy()
+            ranked=rank_table(np.asfortranarray(values[:-2])), labels=rows.labels[:-2].copy()
         )
         search = Search(int(self.max_depth), noise.sigma, noise.margin - 1.0)
         grown = grow_tree(fewer, search, tree_key, generator)
         shape = ReleasedTree(
             grown.feature, grown.threshold, grown.children_left, np.zeros(grown.counts.shape)
         )
-        scaled, is_categorical = rows.values, np.zeros(rows.values.shape[1], dtype=np.bool_)
-        leaf_of_row = shape.apply(scaled, is_categorical).astype(np.int32)
+        is_categorical = np.zeros(values.shape[1], dtype=np.bool_)
+        leaf_of_row = shape.apply(np.ascontiguousarray(values), is_categorical).astype(np.int32)
         counts = np.zeros_like(grown.counts)
         np.add.at(counts, (leaf_of_row, rows.labels), 1)
         grown = grown._replace(counts=counts, leaf_of_row=leaf_of_row)
