@@ -238,7 +238,7 @@ def marks_of(curve: Curve) -> str:
 
 def is_ours(curve: Curve) -> bool:
     """Return whether a curve is of this project's own method."""
-    return "lumberjack" in curve.method
+    return "lumberjack" in curve.method or curve.method.startswith("additive_")
 
 
 def card_notes(private: Sequence[Curve]) -> list[str]:
