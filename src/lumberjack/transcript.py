@@ -187,6 +187,10 @@ def list_forest_transcript(forest: PrivateForestClassifier, released: Released) 
     The answers of the search are known by the shape of the trees only where all rows are equal and
     some feature is numeric; the log ratio of "structure" refuses other tables.
     """
+    if forest.noise == "discrete":
+        raise ValueError(
+            "a transcript knows the law of continuous noise only, got noise='discrete'. Ask for noise='continuous'."
+        )
     noise = released.noise
     transcript: list[GaussianRelease | DiscreteRelease] = []
     if released.cells is not None:
