@@ -11,14 +11,22 @@ from sklearn.calibration import calibration_curve
 from whole_results import whole_result
 
 from lumberjack_bench.config import Settings
-from lumberjack_bench.metrics import METRICS, label_metrics, metric_of, probability_metrics
-from lumberjack_bench.results import accuracy_table
+from lumberjack_bench.metrics import (
+    METRICS,
+    label_metrics,
+    main_metric,
+    metric_of,
+    probability_metrics,
+    regression_metrics,
+)
+from lumberjack_bench.results import accuracy_table, shown_metric
 from lumberjack_bench.runs.execute import execute
 from lumberjack_bench.runs.identity import RunConfig
 from lumberjack_bench.runs.store import ResultStore
 
 MakeRun = Callable[..., RunConfig]
 LABELS = np.array([1, 1, 1, 0])
+OF_NUMBERS = {"rmse", "mae", "r2", "pinball_loss"}
 
 
 def measured(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
@@ -135,7 +143,10 @@ def test_predictions_are_kept_when_asked_for_and_a_run_without_them_is_done_agai
 
 @pytest.mark.parametrize(
     ("toy", "names"),
-    [("Voiceless", {"accuracy", "balanced_accuracy"}), ("Toy", {*METRICS} - {"tune_seconds"})],
+    [
+        ("Voiceless", {"accuracy", "balanced_accuracy"}),
+        ("Toy", {*METRICS} - OF_NUMBERS - {"tune_seconds"}),
+    ],
 )
 def test_a_method_without_probabilities_has_the_metrics_of_labels_alone(
     store: ResultStore, settings: Settings, make_run: MakeRun, toy: str, names: set[str]
@@ -167,5 +178,32 @@ def test_intervals_and_directions_follow_the_metric() -> None:
     assert metric_of("accuracy").interval_name.endswith("stays within [0, 1]")
     assert metric_of("log_loss").interval_name == "95 % interval: Student's t"
     smaller = [name for name, metric in METRICS.items() if metric.sign < 0]
-    assert smaller == [*METRICS][3:]
+    assert set(smaller) == set([*METRICS][3:]) - {"r2"}
     assert metric_of("mean_nodes").bounds == (-np.inf, np.inf)
+
+
+# Errors 1, -2, 0, 3 of targets 1, 2, 3, 6: squares 14, absolutes 6; around the mean of 3 the targets have
+# squares 4 + 1 + 0 + 9. Too much by 3 costs 0.1 each, too little by 3 costs 0.9 each.
+def test_numbers_are_measured_by_hand() -> None:
+    target = np.array([1.0, 2.0, 3.0, 6.0])
+    found = regression_metrics(target, target - np.array([1.0, -2.0, 0.0, 3.0]))
+    assert found == pytest.approx(
+        {
+            "rmse": (14 / 4) ** 0.5,
+            "mae": 6 / 4,
+            "r2": 1 - 14 / 14,
+            "pinball_loss": (0.9 * (1 + 3) + 0.1 * 2) / 4,
+        }
+    )
+    assert set(regression_metrics(np.ones(3), np.zeros(3))) == {"rmse", "mae", "pinball_loss"}
+    assert main_metric(found) == "rmse"
+    assert main_metric({"accuracy": 1.0}) == "accuracy"
+    assert [METRICS[name].sign for name in ("rmse", "mae", "r2", "pinball_loss")] == [-1, -1, 1, -1]
+
+
+def test_a_table_of_regressions_shows_their_metric_unless_told_otherwise() -> None:
+    results = [{"repetitions": [{"metrics": {"rmse": 1.0, "r2": 0.5}}]}]
+    assert shown_metric(results, "accuracy") == "rmse"
+    assert shown_metric(results, "r2") == "r2"
+    both = [*results, {"repetitions": [{"metrics": {"accuracy": 1.0}}]}]
+    assert shown_metric(both, "accuracy") == "accuracy"

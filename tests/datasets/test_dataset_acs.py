@@ -419,3 +419,13 @@ def test_development_tables_fit_the_public_ranges(development_tables, task, rows
     # Majorities as in Table 1 of the paper; row counts of the parts.
     assert (summary.n_rows, round(100 * summary.majority, 1)) == (rows, majority)
     assert loaded.counts == datasets.RowCounts({}, {}, {})
+
+
+def test_income_in_dollars_is_the_income_task_without_its_threshold(data_dir):
+    put(data_dir, person_file().to_csv(index=False))
+    binary, dollars = load("acs_income"), load("acs_income_dollars")
+    pd.testing.assert_frame_equal(dollars.X, binary.X)
+    assert dollars.schema.target_bounds == (0, 200_000)
+    assert (dollars.y > 50_000).astype(int).tolist() == binary.y.tolist()
+    assert dollars.y.max() <= 200_000
+    assert len(np.unique(dollars.y)) > 2
