@@ -23,11 +23,23 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "own-method.md"], ids=name_of)
+LONG = ("README.md", "figure3.md")
+"""Pages whose commands take minutes."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(p, id=name_of(p), marks=[pytest.mark.nightly] if p.name in LONG else [])
+        for p in PAGES
+        if p.name != "own-method.md"
+    ],
+)
 def test_what_a_page_shows_can_be_done(page: Path, reader: Reader) -> None:
     reader.read(page)
 
 
+@pytest.mark.nightly
 def test_a_method_from_anywhere_is_checked_run_audited_drawn_and_changed(reader: Reader) -> None:
     said = reader.read(ROOT / "docs" / "tutorials" / "own-method.md")
 

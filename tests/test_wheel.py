@@ -159,6 +159,7 @@ def test_the_wheel_works_with_what_it_asks_for_and_no_more(released: Path, tmp_p
     assert float(printed.split()[-1]) > 0.6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", PYTHONS)
 def test_the_wheel_works_on_other_pythons(version: str, released: Path, tmp_path: Path) -> None:
     if sys.version.startswith(f"{version}."):
