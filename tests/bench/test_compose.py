@@ -87,7 +87,7 @@ def test_an_experiment_lists_values_and_the_command_has_the_last_word(hydras: Co
     words = ["+experiment=figure3", "dataset=adult", "eps=1,2"]
     found = hydras.combinations(words, is_sweep=True)
     methods = {word for words in found for word in words if word.startswith("method=")}
-    assert len(found) == 2 * len(methods) == 18
+    assert len(found) == 2 * len(methods) == 20
     assert all("dataset=adult" in words for words in found)
     with pytest.raises(ConfigError, match="this experiment is a sweep; add -m"):
         hydras.combinations(words[:2], is_sweep=False)
