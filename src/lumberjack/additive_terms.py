@@ -70,8 +70,8 @@ class Evidence(NamedTuple):
 
 
 def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a number of groups of bins such that an average one of a class is not below its noise."""
-    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
+    """Return a number of groups of bins such that an average one of a class is twice its noise or more."""
+    power = math.floor(math.log2(max(n_rows / (2 * n_classes * sigma), 1.0)))
     return int(min(2 ** max(power, 3), N_BINS))
 
 
