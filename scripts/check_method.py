@@ -17,8 +17,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sklearn.base import RegressorMixin
+
 from lumberjack_bench.command import compose_one, fails_in_one_line
 from lumberjack_bench.config import ConfigError
+from lumberjack_bench.methods import method_class
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -36,14 +39,21 @@ def main(arguments: Sequence[str]) -> int:
     if importlib.util.find_spec("pytest") is None:
         raise ConfigError("this needs pytest: pip install -c constraints.txt -e '.[bench,test]'")
     folder = given.folder.expanduser().absolute()
+    named: dict[str, list[str]] = {}
     for name in given.methods:
         place = f"hydra.searchpath=['file://{folder}']"
-        compose_one([place, f"method={name}", "sweep_id=check"], PROJECT / "conf")
-    options = [f"--method={name}" for name in given.methods]
+        composed = compose_one([place, f"method={name}", "sweep_id=check"], PROJECT / "conf")
+        cls = method_class(composed.method.target, tuple(composed.allow_targets))
+        kind = "regressor" if issubclass(cls, RegressorMixin) else "method"
+        named.setdefault(kind, []).append(f"--method={name}")
     settings = ["-c", str(PROJECT / "pyproject.toml"), "-n0", "-q", "-rs"]
-    command = [sys.executable, "-m", "pytest", str(PROJECT / "tests" / "contract"), *settings]
-    words = [*options, f"--method-folder={folder}", *words]
-    return subprocess.run([*command, *words], check=False).returncode
+    codes = []
+    for kind, options in named.items():
+        file = PROJECT / "tests" / "contract" / f"test_{kind}_contract.py"
+        command = [sys.executable, "-m", "pytest", str(file), *settings]
+        command += [*options, f"--method-folder={folder}", *words]
+        codes.append(subprocess.run(command, check=False).returncode)
+    return max(codes)
 
 
 if __name__ == "__main__":

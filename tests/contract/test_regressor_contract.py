@@ -28,7 +28,7 @@ from test_method_contract import (
 
 from lumberjack.accounting.guarantee import PrivacyCard
 from lumberjack.schema import UNSEEN
-from lumberjack_bench.methods import build_method, method_class, reason_to_skip
+from lumberjack_bench.methods import build_method, reason_to_skip
 
 BOUNDS = (-50.0, 150.0)
 
@@ -50,15 +50,26 @@ def with_numbers(table: Table) -> Table:
 NUMBERS = with_numbers(MIXED)
 
 
-@pytest.fixture(params=[path.stem for path in FILES if is_regressor_file(path)])
+REGRESSORS = [path.stem for path in FILES if is_regressor_file(path)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "build" in metafunc.fixturenames:
+        named = metafunc.config.getoption("--method", default=[])
+        metafunc.parametrize("build", named or REGRESSORS, indirect=True)
+
+
+@pytest.fixture
 def build(request: pytest.FixtureRequest) -> Callable[..., Any]:
     if request.param in PACKAGES:
         pytest.importorskip(PACKAGES[request.param], reason="needs the extra rivals")
-    config, _ = config_of(request.param, str(CONF))
+    folder = request.config.getoption("--method-folder", default=None)
+    config, allowed = config_of(request.param, folder or str(CONF))
 
     def make(**changes: Any) -> Any:
         settings = {"schema": NUMBERS.schema, "epsilon": 2.0, "delta": 1e-6, "n_jobs": 1}
-        return build_method(config, **(settings | {"random_state": 1, "noise_seed": 2} | changes))
+        settings |= {"random_state": 1, "noise_seed": 2, "allow_targets": allowed, **changes}
+        return build_method(config, **settings)
 
     make.config = config  # type: ignore[attr-defined]
     return make
@@ -70,7 +81,7 @@ def predictions(method: Any, table: Table = NUMBERS) -> np.ndarray:
 
 def test_its_class_its_file_and_its_card_agree(build: Callable[..., Any]) -> None:
     config = build.config  # type: ignore[attr-defined]
-    cls: Any = method_class(config["target"])
+    cls: Any = type(build())
     assert cls.display_name
     assert cls.is_private is config["is_private"]
     card = build(noise_seed=None).privacy_card()
