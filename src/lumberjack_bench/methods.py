@@ -159,7 +159,8 @@ def build_method(
     if unknown:
         own = [name for name in known if name not in SHARED_PARAMETERS]
         raise MethodError(
-            f"method {config['name']}: no parameter {unknown[0]!r}; it has {', '.join(own) or 'none'}."
+            f"method {config['name']}: no parameter {unknown[0]!r}; it has {', '.join(own) or 'none'}. "
+            "Correct params in its yaml, or the command."
         )
     mode = {} if config.get("mode") is None else {"mode": config["mode"]}
     if mode and "mode" not in known:
