@@ -11,7 +11,7 @@ import pytest
 from synthetic_results import result_rows
 
 from lumberjack_bench.configured import configured
-from lumberjack_bench.figures import FIGURES, FigureError, draw
+from lumberjack_bench.figures import FIGURES, FigureError, draw, not_in
 
 ROOT = Path(__file__).resolve().parents[2]
 make_figures = runpy.run_path(str(ROOT / "scripts" / "make_figures.py"))["main"]
@@ -32,6 +32,11 @@ def small_results(write_results):
 def drawn(path):
     with path.open() as file:
         return list(csv.DictReader(file))
+
+
+def test_what_a_figure_leaves_out_of_a_sweep_is_named():
+    assert not_in("figure3", ["adult", "digits"], ["snr", "mine"]) == ["digits", "mine"]
+    assert not_in("accuracy", ["adult", "digits"], ["snr", "mine"]) == []
 
 
 def test_figure3_writes_vector_picture_csv_and_report(small_results, tmp_path, capsys):

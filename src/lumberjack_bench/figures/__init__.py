@@ -128,6 +128,15 @@ def make(name: str, request: Request) -> list[Path]:
     return paths
 
 
+def not_in(name: str, datasets: Sequence[str], methods: Sequence[str]) -> list[str]:
+    """Return those data sets and methods of a sweep that a figure leaves out unless they are asked for."""
+    figure = FIGURES[name]
+    return [
+        *(one for one in datasets if figure.datasets and one not in figure.datasets),
+        *(one for one in methods if figure.methods and one not in figure.methods),
+    ]
+
+
 def draw(
     name: str, folder: Path, *, metric: str = METRIC, datasets: Sequence[str] = ()
 ) -> list[Path]:

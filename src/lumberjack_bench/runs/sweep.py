@@ -170,6 +170,13 @@ def _draw(plan: Plan, settings: Settings, store: ResultStore, metric: str) -> bo
     try:
         for path in figures.draw(figure, store.folder, metric=metric, datasets=names):
             say(f"Drawn: {relative(path)}")
+        methods = list(dict.fromkeys(run.method.name for run in plan.runs))
+        if left_out := figures.not_in(figure, names, methods):
+            say(
+                f"Not in {figure}, which has data sets and methods of its own: {', '.join(left_out)}. "
+                f"For all: figure=accuracy. For some: python scripts/make_figures.py {figure} "
+                "--datasets NAME,NAME --methods NAME,NAME"
+            )
     except Exception as error:
         say(
             f"warning: {figure} was not drawn: {type(error).__name__}: {error}. The results are "
