@@ -287,8 +287,8 @@ class LumberjackRegressor(PrivateRegressor, PrivateForest):
         # To the builder all records are of one class.
         facts, n_dropped = rows.schema, int(self.drop_first_category)
         public = PublicFacts(1, facts.n_categories, facts.lower, facts.upper, n_dropped)
-        labels = np.zeros(len(rows.labels), dtype=np.int64)
-        return TrainingRows(rank_table(rows.values), labels, public, NO_GUIDE, SplitRule())
+        labels = np.zeros(len(rows.labels), dtype=np.int8)
+        return TrainingRows(rank_table(rows.columns), labels, public, NO_GUIDE, SplitRule())
 
     def _answer_leaves(
         self,
