@@ -37,7 +37,7 @@ class GrownTree(NamedTuple):
 
     tree: ReleasedTree
     released: NDArray[np.float64]
-    leaf_of_row: NDArray[np.int32] | None
+    leaf_of_row: NDArray[Any] | None
 
 
 class Released(NamedTuple):
@@ -213,7 +213,10 @@ class PrivateForest(PrivateEstimator):
         answers = self._answer_leaves(grown, coded, noise, generator)
         released, value = (_at_nodes(answer, leaves, len(grown.feature)) for answer in answers)
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
-        return GrownTree(tree, released, grown.leaf_of_row if self.looks_back else None)
+        if not self.looks_back:
+            return GrownTree(tree, released, None)
+        narrow = np.min_scalar_type(tree.n_nodes)
+        return GrownTree(tree, released, grown.leaf_of_row.astype(narrow))
 
 
 class PrivateForestClassifier(PrivateClassifier, PrivateForest):
