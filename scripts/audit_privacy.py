@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         "--runs",
         type=int,
         metavar="N",
-        help=f"fits on each table; {CLAIM_RUNS} with a transcript (at most {GROUP_RUNS} for the groups), "
+        help=f"fits on each table; {CLAIM_RUNS} with a transcript (a fifth for the groups, at most {GROUP_RUNS}), "
         f"else {PREDICTION_RUNS}",
     )
     parser.add_argument("--confidence", type=float, default=0.95, metavar="P")
@@ -174,7 +174,8 @@ def _run_layer(layer: str, subject: Subject, given: argparse.Namespace) -> list[
     if layer == "components":
         return audit_components(subject)
     if layer == "groups":
-        return audit_groups(subject, n_runs=min(given.runs or GROUP_RUNS, GROUP_RUNS))
+        n_runs = max((given.runs or CLAIM_RUNS) // 5, 30)
+        return audit_groups(subject, n_runs=min(n_runs, GROUP_RUNS))
     if layer == "claim":
         return audit_claim(subject, n_runs=given.runs or CLAIM_RUNS, confidence=confidence)
     if layer == "canaries":
