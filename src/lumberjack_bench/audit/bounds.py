@@ -140,6 +140,7 @@ def choose_event(
     delta: float,
     confidence: float,
     *,
+    are_ratios: bool = False,
     n_cuts: int = 60,
 ) -> Event:
     """Return the event that is expected to give the largest bound in runs still to come.
@@ -152,30 +153,45 @@ def choose_event(
         Runs on each table that will be.
     delta, confidence : float
         As for :func:`bound_from_counts`.
+    are_ratios : bool, default=False
+        Whether scores are log likelihood ratios, of which few runs say more.
     n_cuts : int
         How many cuts are tried.
     """
     cuts = np.unique(np.concatenate([without, with_record]))
     cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, n_cuts).astype(np.int64))]
     events = [Event(cut, is_above) for is_above in (True, False) for cut in cuts.tolist()]
+    n_pilot = len(without)
 
     def promise(event: Event) -> float:
+        counts: tuple[float, float] = event.count(without, with_record)
+        if are_ratios:
+            sides = (with_record, without) if event.is_above else (-without, -with_record)
+            counts = _weigh_counts(*sides, event.cut if event.is_above else -event.cut)
         # Shares of few runs are drawn towards each other: chance alone finds large ratios.
-        more, less = (
-            (count + 1) / (len(without) + 2) for count in event.count(without, with_record)
-        )
+        more, less = ((min(count, n_pilot) + 1) / (n_pilot + 2) for count in counts)
         return _expect_bound(more, less, n_runs, delta, confidence)
 
     return max(events, key=promise)
+
+
+def _weigh_counts(
+    more: NDArray[np.float64], less: NDArray[np.float64], cut: float
+) -> tuple[float, float]:
+    """Return about how many log likelihood ratios of either table reach a cut.
+
+    That is the mean of what a table's own runs say and of what those of the other say, each weighed by
+    the ratio; it holds if the ratios are right, as for a sound method.
+    """
+    above, above_less = more[more >= cut], less[less >= cut]
+    n_more = (len(above) + float(np.exp(above_less).sum())) / 2
+    return n_more, (float(np.exp(-above).sum()) + len(above_less)) / 2
 
 
 def estimate_limit(
     without: NDArray[np.float64], with_record: NDArray[np.float64], delta: float
 ) -> float:
     """Return about what infinitely many runs would bound epsilon by, from log likelihood ratios.
-
-    Probabilities on either table are the mean of what its own runs say and of what those of the
-    other say, each weighed by the ratio; that holds if the ratios are right, as for a sound method.
 
     Parameters
     ----------
@@ -192,11 +208,9 @@ def estimate_limit(
         more, less = np.sort(more), np.sort(less)
         for cut in np.quantile(more[np.isfinite(more)], np.linspace(0.02, 0.99, 98)):
             # Rare events are left out: few runs say little of them.
-            above, above_less = more[more >= cut], less[less >= cut]
-            if len(above_less) < 30:
+            if (less >= cut).sum() < 30:
                 continue
-            p = (len(above) + np.exp(above_less).sum()) / 2 / len(more)
-            q = (np.exp(-above).sum() + len(above_less)) / 2 / len(less)
+            p, q = (count / len(more) for count in _weigh_counts(more, less, cut))
             if p > delta:
                 limit = max(limit, math.log((p - delta) / q))
     return limit

@@ -76,7 +76,11 @@ def audit_claim(subject: Subject, *, n_runs: int, confidence: float) -> list[Fin
     ]
     table = tables[int(np.argmax([_get_distance(*trial) for trial in trials]))]
     event = choose_event(
-        *_get_scores(subject, table, n_pilot, stream=19), n_runs, subject.delta, main
+        *_get_scores(subject, table, n_pilot, stream=19),
+        n_runs,
+        subject.delta,
+        main,
+        are_ratios=True,
     )
     scores = _get_scores(subject, table, n_runs, stream=20)
     profile = measure_profile(subject, scores, is_added=event.is_above)
@@ -87,7 +91,7 @@ def audit_claim(subject: Subject, *, n_runs: int, confidence: float) -> list[Fin
     for i, table in enumerate(few_rows):
         pilot = _get_scores(subject, table, n_pilot, stream=30 + i, group="structure")
         n_few = max(n_runs // 4, _LEAST_PILOT)
-        event = choose_event(*pilot, n_few, subject.delta, other)
+        event = choose_event(*pilot, n_few, subject.delta, other, are_ratios=True)
         few = _get_scores(subject, table, n_few, stream=40 + i, group="structure")
         findings.append(_weigh(subject, table, event, few, other))
     return findings
