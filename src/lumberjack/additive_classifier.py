@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
+from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard
 from lumberjack.additive_cells import Bins, count_bins, find_cells, make_bins
 from lumberjack.additive_start import get_start_scores, sum_derivatives, take_step
 from lumberjack.additive_terms import (
@@ -44,12 +44,9 @@ from lumberjack.descent import (
 from lumberjack.estimator import CodedRows, make_generator
 from lumberjack.noise import FRACTION_BITS, add_noise_to_counts, add_noise_to_sums
 from lumberjack.private_classifier import PrivateClassifier
+from lumberjack.releases import GAUSSIAN_THEOREM, list_gaussian_releases, repeat, share_out
 from lumberjack.schema import FeatureSchema, NumericFeature
 from lumberjack.transcript import GaussianRelease, Transcript
-
-_THEOREM = (
-    "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
-)
 
 _RELEASES = {
     "counts": ("Gaussian mechanism on class counts", "one record changes one count by 1"),
@@ -73,8 +70,6 @@ _RELEASES = {
 """Mechanism and sensitivity of each group of queries, in their order."""
 
 _UNIT = 2.0**-FRACTION_BITS
-
-_LARGEST_SIGMA = 2.0**16
 
 
 class Curve(NamedTuple):
@@ -186,7 +181,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             method=self.display_name,
             mode="gaussian",
             claimed=Guarantee(self.epsilon, self.delta),
-            source=_THEOREM,
+            source=GAUSSIAN_THEOREM,
             status="holds",
             concerns=(
                 "The settings were chosen on validation rows of benchmark data, without privacy cost.",
@@ -247,21 +242,13 @@ class AdditiveForestClassifier(PrivateClassifier):
         centred: NDArray[np.float64] = scores - scores.mean(axis=1, keepdims=True)
         return centred
 
-    def _get_ledger(self, schema: FeatureSchema, n_steps: int = 1) -> Ledger:
-        """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
-        # What is cut up is rounded in its last digits; a trifle less covers that.
-        mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
+    def _share_out(self, schema: FeatureSchema) -> dict[str, Group]:
+        """Return the noise of all releases, as if the descent were one step."""
         shares, n_numeric = dict(self.budget), int((schema.n_categories == 0).sum())
         if n_numeric == 0:
             shares["descent"] += shares.pop("values")
-        queries = {"values": n_numeric, "histograms": schema.n_features, "descent": n_steps}
-        releases = []
-        for name, share in shares.items():
-            mechanism, text = _RELEASES[name]
-            count = queries.get(name, 1)
-            group = Group(name, count, share, math.sqrt(count / share) / mu)
-            releases.append(Release(group, mechanism, _THEOREM, text))
-        return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
+        counts = {"values": n_numeric, "histograms": schema.n_features}
+        return share_out(self.epsilon, self.delta, shares, counts)
 
     # The rules that an ablation replaces.
 
@@ -304,13 +291,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         schema, n_classes = coded.schema, coded.schema.n_classes
         values, labels = coded.values, coded.labels
         check_row_count(len(labels))
-        ledger = self._get_ledger(schema)
-        groups = {release.name: release.group for release in ledger.releases}
-        if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
-            raise ValueError(
-                f"epsilon={self.epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
-                "learnt with it; raise epsilon."
-            )
+        groups = self._share_out(schema)
         split_seed, noise_seeds = self._spawn_seeds(5)
         noise = [make_generator(seed) for seed in noise_seeds]
 
@@ -404,7 +385,9 @@ class AdditiveForestClassifier(PrivateClassifier):
             n_jobs=self.n_jobs,
             watch=None if watch is None else see_gradient,
         )
-        return self._get_ledger(schema, way.n_steps), {
+        groups["descent"] = repeat(groups["descent"], way.n_steps)
+        total = Guarantee(self.epsilon, self.delta)
+        return list_gaussian_releases(groups.values(), _RELEASES, total), {
             "terms_": terms,
             "start_weights_": weights,
             "log_shares_": log_shares,

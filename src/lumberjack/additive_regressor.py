@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard, Release, gaussian
+from lumberjack.accounting import Guarantee, Ledger, PrivacyCard
 from lumberjack.additive_cells import find_cells, make_bins, sum_bins
 from lumberjack.additive_terms import (
     add_up_groups,
@@ -38,15 +38,14 @@ from lumberjack.descent import (
 from lumberjack.estimator import CodedRows, make_generator
 from lumberjack.noise import add_noise_to_sums
 from lumberjack.regressor import PrivateRegressor
+from lumberjack.releases import GAUSSIAN_THEOREM, list_gaussian_releases, repeat, share_out
 from lumberjack.schema import FeatureSchema
 from lumberjack.target_scale import release_scale
 
 _NOISE_OF_SPREAD = 0.3
 """Standard deviation that the noise of all steps together may give a score, in those of the target."""
 
-_THEOREM = "exact Gaussian mechanism, composed by its mu also adaptively (Dong, Roth and Su 2022)"
-
-_DESCRIPTIONS = {
+_RELEASES = {
     "target": (
         "Gaussian mechanism on the histogram of the target",
         "one record changes one cell by 1",
@@ -159,26 +158,13 @@ class AdditiveForestRegressor(PrivateRegressor):
 
     def privacy_card(self) -> PrivacyCard:
         """Return what this estimator claims about privacy; it need not be fitted."""
-        return self._card("gaussian", _THEOREM)
-
-    def _get_ledger(self, n_features: int, n_steps: int = 1) -> Ledger:
-        """Return the ledger, which holds the noise of all releases; mu of the descent is that of one step."""
-        # What is cut up is rounded in its last digits; a trifle less covers that.
-        mu = gaussian.get_mu(self.epsilon, self.delta) * (1 - 1e-12)
-        counts = {"target": 1, "histograms": n_features, "descent": n_steps}
-        releases = []
-        for name, share in self.budget.items():
-            sigma = math.sqrt(counts[name]) / (mu * math.sqrt(share))
-            mechanism, sensitivity = _DESCRIPTIONS[name]
-            group = Group(name, counts[name], share, sigma)
-            releases.append(Release(group, mechanism, _THEOREM, sensitivity))
-        return Ledger(tuple(releases), "safe", Guarantee(self.epsilon, self.delta))
+        return self._card("gaussian", GAUSSIAN_THEOREM)
 
     def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
         schema, values, shares = coded.schema, coded.values, coded.labels
         check_row_count(len(shares))
-        ledger = self._get_ledger(schema.n_features)
-        groups = {release.name: release.group for release in ledger.releases}
+        counts = {"histograms": schema.n_features}
+        groups = share_out(self.epsilon, self.delta, self.budget, counts)
         split_seed, noise_seeds = self._spawn_seeds(3)
         noise = [make_generator(seed) for seed in noise_seeds]
         scale = release_scale(shares, groups["target"].sigma, noise[0])
@@ -205,8 +191,10 @@ class AdditiveForestRegressor(PrivateRegressor):
         start = np.zeros((len(values), 1), dtype=np.float32)
         rows = DescentRows(cells, get_row_factors(cells, terms), start, target)
         model = descend(rows, terms, way, noise[2], n_jobs=self.n_jobs)
+        groups["descent"] = repeat(groups["descent"], way.n_steps)
+        total = Guarantee(self.epsilon, self.delta)
         fitted = {"scale_": scale, "terms_": terms, "model_": model}
-        return self._get_ledger(schema.n_features, way.n_steps), fitted
+        return list_gaussian_releases(groups.values(), _RELEASES, total), fitted
 
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         terms, scale = self.terms_, self.scale_

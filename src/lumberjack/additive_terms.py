@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from lumberjack.additive_cells import Bins, CellCodes, Cells
+from lumberjack.additive_cells import N_BINS, Bins, CellCodes, Cells
 from lumberjack.compiled import compiled
 from lumberjack.guide import haar_denoise, order_categories
 
@@ -70,9 +70,9 @@ class Evidence(NamedTuple):
 
 
 def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a number of groups of bins such that an average one of a class is not below its noise."""
-    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
-    return int(2 ** min(max(power, 3), 8))
+    """Return a number of groups of bins such that an average one of a class is twice its noise or more."""
+    power = math.floor(math.log2(max(n_rows / (2 * n_classes * sigma), 1.0)))
+    return int(min(2 ** max(power, 3), N_BINS))
 
 
 def group_bins(
@@ -220,7 +220,7 @@ def get_design(ratio: float) -> Design:
     depth = min(max(round(math.log2(max(ratio, 1.0)) - 3), 3), 8)
     resolutions = tuple(size for size in _RESOLUTIONS if size <= max(4.0, ratio / 5))
     weights = tuple(min(1.0, ratio / (10 * size)) for size in resolutions)
-    leaf_share, least_importance = 0.55 * ratio / (ratio + 200), 0.01 + ratio / (ratio + 1000)
+    leaf_share, least_importance = 0.28 * ratio / (ratio + 200), 0.01 + ratio / (ratio + 1000)
     return Design(depth, resolutions, weights, leaf_share, least_importance)
 
 

@@ -255,7 +255,7 @@ class Way(NamedTuple):
 
 def get_n_steps(n_rows: float) -> int:
     """Return the number of steps; many small ones are a little better than few, and cost time with the rows."""
-    return round(min(max(2.5e6 / n_rows, 50), 100))
+    return round(min(max(1.25e6 / n_rows, 50), 100))
 
 
 def get_way(mu: float, n_rows: float, n_classes: int) -> Way:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from lumberjack.accounting import (
@@ -14,11 +15,17 @@ from lumberjack.accounting import (
     Release,
     Structure,
     calibrate_joint,
+    gaussian,
 )
 from lumberjack.accounting.tight import calibrate_tight
 
 SAFE_THEOREM = "adaptive Gaussian composition and a union bound over empty queries"
 TIGHT_THEOREM = "backward recursion over the strongest adaptive adversary, rounded up"
+GAUSSIAN_THEOREM = (
+    "exact law of Gaussian releases under fully adaptive composition (Smith and Thakurta 2022)"
+)
+
+_LARGEST_SIGMA = 2.0**16
 
 _DESCRIPTIONS = {
     "structure": (
@@ -102,3 +109,52 @@ def list_releases(
         releases.append(Release(group, mechanism, source, sensitivity, own))
     releases.sort(key=lambda release: not release.group.is_first)
     return Ledger(tuple(releases), accounting, total)
+
+
+def share_out(
+    epsilon: float, delta: float, shares: Mapping[str, float], counts: Mapping[str, int]
+) -> dict[str, Group]:
+    """Return Gaussian groups that make one guarantee exactly: the squares of their mu add up.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of all groups together.
+    shares : mapping of str to float
+        Parts of the squared mu; they sum to 1.
+    counts : mapping of str to int
+        Numbers of queries of a group that count one record, where it is not 1.
+
+    Raises
+    ------
+    ValueError
+        If the noise would leave no room for sums in 64 bits.
+    """
+    # What is cut up is rounded in its last digits; a trifle less covers that.
+    mu = gaussian.get_mu(epsilon, delta) * (1 - 1e-12)
+    groups = {}
+    for name, share in shares.items():
+        count = counts.get(name, 1)
+        groups[name] = Group(name, count, share, math.sqrt(count / share) / mu)
+    if max(group.sigma for group in groups.values()) > _LARGEST_SIGMA:
+        raise ValueError(
+            f"epsilon={epsilon:g} needs more noise than fits into 64 bits, and nothing could be "
+            "learnt with it; raise epsilon."
+        )
+    return groups
+
+
+def repeat(group: Group, count: int) -> Group:
+    """Return `count` queries that together tell as much as the one query of a group."""
+    return replace(group, count=count, scale=group.sigma * math.sqrt(count))
+
+
+def list_gaussian_releases(
+    groups: Iterable[Group], descriptions: Mapping[str, tuple[str, str]], total: Guarantee
+) -> Ledger:
+    """Return the ledger of groups from :func:`share_out`, with mechanism and sensitivity of each in words."""
+    releases = []
+    for group in groups:
+        mechanism, sensitivity = descriptions[group.name]
+        releases.append(Release(group, mechanism, GAUSSIAN_THEOREM, sensitivity))
+    return Ledger(tuple(releases), "safe", total)
