@@ -144,7 +144,6 @@ class AdditiveForestClassifier(PrivateClassifier):
     """
 
     display_name: ClassVar[str] = "Additive forest"
-    _is_on_grid: ClassVar[bool] = True
 
     budget: ClassVar[Mapping[str, float]] = {
         "counts": 0.02,

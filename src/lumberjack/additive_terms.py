@@ -70,9 +70,9 @@ class Evidence(NamedTuple):
 
 
 def get_n_groups(n_rows: float, n_classes: int, sigma: float) -> int:
-    """Return a number of groups of bins such that an average one of a class is not below its noise."""
-    power = math.floor(math.log2(max(n_rows / (n_classes * sigma), 1.0)))
-    return int(min(2 ** max(power, 3), N_BINS))
+    """Return a number of groups of bins: 4, or more if the count of a class is four times its noise on average."""
+    power = math.floor(math.log2(max(n_rows / (4 * n_classes * sigma), 1.0)))
+    return int(min(2 ** max(power, 2), N_BINS))
 
 
 def group_bins(

@@ -75,7 +75,6 @@ class PrivateEstimator(BaseEstimator):
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
     noise: Noise = "continuous"
-    _is_on_grid: ClassVar[bool] = False
     _fact_names: ClassVar[str] = "bounds, categories, classes or schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -197,13 +196,11 @@ class PrivateEstimator(BaseEstimator):
         concerns = [
             "Each fit spends its budget again; a person with several records is protected less.",
         ]
-        if self.noise == "continuous" and self._is_on_grid:
+        if self.noise == "continuous":
             concerns.append(
                 "Noise is drawn in double precision and released on a grid: its law is that of rounded "
                 "Gaussian noise up to the rounding of the draws, which no theorem here covers."
             )
-        elif self.noise == "continuous":
-            concerns.append("Noise is drawn and added in double precision, not on a grid.")
         if self.noise_seed is not None:
             concerns.append(
                 "Seeded noise, from a generator that is not cryptographic (PCG64): not private in "

@@ -225,8 +225,6 @@ class PrivateForestClassifier(PrivateClassifier, PrivateForest):
     Among a subclass's parameters is also ``noise``.
     """
 
-    _is_on_grid: ClassVar[bool] = True
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateForest._parameter_constraints,
         **PrivateClassifier._parameter_constraints,

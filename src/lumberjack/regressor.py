@@ -33,6 +33,7 @@ from lumberjack.estimator import CodedRows, PrivateEstimator
 from lumberjack.forest import PrivateForest
 from lumberjack.growth import CountedTree, TrainingRows
 from lumberjack.guide import NO_GUIDE, Guide
+from lumberjack.noise import add_noise_to_counts
 from lumberjack.public_facts import GivenFacts, resolve_schema
 from lumberjack.ranks import rank_table
 from lumberjack.releases import (
@@ -302,6 +303,8 @@ class LumberjackRegressor(PrivateRegressor, PrivateForest):
         scale = noise.scales["sums"]
         sums = sum_shares(grown.leaf_of_row, rows.labels, len(grown.feature))
         sums = sums[grown.children_left < 0]
-        released = sums + generator.normal(scale=scale, size=sums.shape)
+        # Whole numbers of steps, whose noise lies on the same grid.
+        steps = np.rint(sums / RESOLUTION).astype(np.int64)
+        released = RESOLUTION * add_noise_to_counts(steps, scale / RESOLUTION, generator)
         means = lower + (upper - lower) * mean_shares(released, scale)
         return released, means[:, np.newaxis].clip(lower, upper)
