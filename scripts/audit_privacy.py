@@ -51,7 +51,7 @@ LAYERS = tuple(dict.fromkeys(OF_TRANSCRIPTS + OF_MODELS))
 
 N_TREES = 4
 DELTA = "delta=0.05"
-CLAIM_RUNS, PREDICTION_RUNS = 9000, 3000
+CLAIM_RUNS, GROUP_RUNS, PREDICTION_RUNS = 9000, 1000, 3000
 
 
 @fails_in_one_line
@@ -68,7 +68,8 @@ def main(arguments: Sequence[str]) -> int:
         "--runs",
         type=int,
         metavar="N",
-        help=f"fits on each table; {CLAIM_RUNS} with a transcript, else {PREDICTION_RUNS}",
+        help=f"fits on each table; {CLAIM_RUNS} with a transcript (a fifth for the groups, at most {GROUP_RUNS}), "
+        f"else {PREDICTION_RUNS}",
     )
     parser.add_argument("--confidence", type=float, default=0.95, metavar="P")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
@@ -173,7 +174,8 @@ def _run_layer(layer: str, subject: Subject, given: argparse.Namespace) -> list[
     if layer == "components":
         return audit_components(subject)
     if layer == "groups":
-        return audit_groups(subject)
+        n_runs = max((given.runs or CLAIM_RUNS) // 5, 30)
+        return audit_groups(subject, n_runs=min(n_runs, GROUP_RUNS))
     if layer == "claim":
         return audit_claim(subject, n_runs=given.runs or CLAIM_RUNS, confidence=confidence)
     if layer == "canaries":

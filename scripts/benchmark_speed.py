@@ -4,11 +4,12 @@ Usage
 -----
 ::
 
-    python scripts/benchmark_speed.py --quick                      against ExtraTrees, on Adult only
-    python scripts/benchmark_speed.py --json FILE --figure FILE    everything, some 8 minutes
+    python scripts/benchmark_speed.py --quick                      fits on Adult only
+    python scripts/benchmark_speed.py --json FILE --figure FILE    everything, some 15 minutes
 
 Ratios are of processor time and one thread: what is compared is run in turns, each after a
-fit that warms up (compilation), and the least of `--repeats` counts. Only rows of one table compare.
+fit that warms up (compilation), and the least of `--repeats` counts. Only rows of one part and table
+compare: of `fit` with ExtraTrees, of `boost` with gradient boosting, of `predict` with ExtraTrees.
 Memory is the largest resident size of a fresh process (Linux) beyond what it has once the table is
 loaded and a small fit has been made.
 """
@@ -18,7 +19,6 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
-import itertools
 import json
 import os
 import platform
@@ -28,14 +28,19 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_limits
 
-from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
+from lumberjack import (
+    AdditiveForestClassifier,
+    GuidedLumberjackClassifier,
+    LumberjackClassifier,
+)
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.command import check_writable, fails_in_one_line
 from lumberjack_bench.config import ConfigError
@@ -86,27 +91,30 @@ def adult_table() -> Table:
     return np.asfortranarray(X[rows]), y[rows], adult.schema.coded()
 
 
-def forest(
-    kind: type,
+KINDS: dict[str, Any] = {
+    "Lumberjack": LumberjackClassifier,
+    "Guided Lumberjack": GuidedLumberjackClassifier,
+    "Additive forest": AdditiveForestClassifier,
+}
+
+
+def build(
+    kind: str,
     schema: FeatureSchema,
     seed: int,
+    *,
     n_trees: int = N_TREES,
     n_jobs: int = 1,
-    *,
-    noise: Literal["continuous", "discrete"] = "continuous",
-    is_seeded: bool = True,
+    **others: Any,
 ) -> Any:
-    """Return an unfitted forest at epsilon 1, with the accounting that takes no time itself."""
-    return kind(
-        1.0,
-        n_estimators=n_trees,
-        accounting="paper" if kind is LumberjackClassifier else "safe",
-        schema=schema,
-        noise=noise,
-        random_state=seed,
-        noise_seed=seed if is_seeded else None,
-        n_jobs=n_jobs,
-    )
+    """Return an unfitted model at epsilon 1, with the accounting that takes no time itself."""
+    if kind != "Additive forest":
+        others |= {
+            "n_estimators": n_trees,
+            "accounting": "paper" if kind == "Lumberjack" else "safe",
+        }
+    others = {"random_state": seed, "noise_seed": seed} | others
+    return KINDS[kind](1.0, schema=schema, n_jobs=n_jobs, **others)
 
 
 def least_seconds(calls: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
@@ -120,38 +128,46 @@ def least_seconds(calls: dict[str, Callable[[int], Any]], repeats: int) -> dict[
     return seconds
 
 
-def against_extra_trees(name: str, table: Table, repeats: int) -> list[dict[str, Any]]:
-    """Time the forests and the non-private one with as many trees on the same rows."""
+def fits(name: str, table: Table, repeats: int) -> list[dict[str, Any]]:
+    """Time our fits, those of a non-private forest with as many trees and of gradient boosting."""
     X, y, schema = table
     hot = one_hot(X, schema)
     least = 10 if len(y) < 100_000 else 20
-    guided = GuidedLumberjackClassifier
-    kinds: dict[str, Callable[[int], Any]] = {
-        "Lumberjack": functools.partial(forest, LumberjackClassifier, schema),
-        "Guided Lumberjack": functools.partial(forest, guided, schema),
+    makers: dict[str, Callable[..., Any]] = {
+        kind: functools.partial(build, kind, schema) for kind in KINDS
     }
-    noises: tuple[Literal["continuous", "discrete"], ...] = ("continuous", "discrete")
-    for noise, is_seeded in itertools.product(noises, (True, False)):
-        if (noise, is_seeded) != ("continuous", True):
-            label = f"Guided Lumberjack, {noise} noise, {'seeded' if is_seeded else 'system'}"
-            kinds[label] = functools.partial(
-                forest, guided, schema, noise=noise, is_seeded=is_seeded
-            )
+    for others, label in (
+        ({"noise_seed": None}, "continuous noise, system"),
+        ({"noise": "discrete"}, "discrete noise, seeded"),
+        ({"noise": "discrete", "noise_seed": None}, "discrete noise, system"),
+    ):
+        kind = "Guided Lumberjack"
+        makers[f"{kind}, {label}"] = functools.partial(build, kind, schema, **others)
     calls: dict[str, Callable[[int], Any]] = {
         label: functools.partial(lambda make, seed: make(seed).fit(X, y), make)
-        for label, make in kinds.items()
+        for label, make in makers.items()
     }
-    reference = f"ExtraTrees (max_features=1, min_samples_split={least}, one-hot)"
-    calls[reference] = lambda seed: ExtraTreesClassifier(
+    trees = f"ExtraTrees (max_features=1, min_samples_split={least}, one-hot)"
+    calls[trees] = lambda seed: ExtraTreesClassifier(
         N_TREES, max_features=1, min_samples_split=least, random_state=seed, n_jobs=1
     ).fit(hot, y)
-    for make in kinds.values():
-        make(0, n_trees=2).fit(X[:2000], y[:2000])
-    seconds = least_seconds(calls, repeats)
+    boosting = "HistGradientBoosting (100 iterations)"
+    calls[boosting] = lambda seed: HistGradientBoostingClassifier(
+        max_iter=100, early_stopping=False, random_state=seed
+    ).fit(X, y)
+    for make in makers.values():
+        make(0).fit(X[:2000], y[:2000])
+    with threadpool_limits(1):
+        seconds = least_seconds(calls, repeats)
+    boosted = ("Additive forest", boosting)
     return [
-        {"part": "fit", "table": name, "method": label, "seconds": value}
-        | {"relative": value / seconds[reference]}
-        for label, value in seconds.items()
+        {"part": part, "table": name, "method": label, "seconds": seconds[label]}
+        | {"relative": seconds[label] / seconds[reference]}
+        for part, reference, labels in (
+            ("fit", trees, [label for label in calls if label != boosting]),
+            ("boost", boosting, boosted),
+        )
+        for label in labels
     ]
 
 
@@ -159,7 +175,7 @@ def predictions(table: Table, repeats: int, n_trees: int = 5) -> list[dict[str, 
     """Time predictions of all rows by a forest and by a non-private one with as many nodes."""
     X, y, schema = table
     hot = one_hot(X, schema)
-    ours = forest(LumberjackClassifier, schema, 0, n_trees).fit(X, y)
+    ours = build("Lumberjack", schema, 0, n_trees=n_trees).fit(X, y)
     n_leaves = round(ours.fit_report()["mean_leaves_per_tree"])
     other = ExtraTreesClassifier(
         n_trees, max_features=1, max_leaf_nodes=n_leaves, random_state=0, n_jobs=1
@@ -175,19 +191,22 @@ def predictions(table: Table, repeats: int, n_trees: int = 5) -> list[dict[str, 
     ]
 
 
-def in_fresh_process(n_rows: int, n_trees: int, n_jobs: int) -> dict[str, Any]:
+def in_fresh_process(
+    kind: str, n_rows: int, n_jobs: int = 1, n_trees: int = N_TREES
+) -> dict[str, Any]:
     """Fit once in a process of its own; return wall seconds, memory and a digest of the model."""
-    command = [sys.executable, __file__, "--fit", f"{n_rows},{n_trees},{n_jobs}"]
+    command = [sys.executable, __file__, "--fit", f"{kind},{n_rows},{n_jobs},{n_trees}"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     size = f"generated, {n_rows:,} x {6 + len(N_CATEGORIES)}"
-    label = f"Lumberjack, {n_trees} trees, {n_jobs} thread{'s' * (n_jobs > 1)}"
+    trees = "" if kind == "Additive forest" else f", {n_trees} trees"
+    label = f"{kind}{trees}, {n_jobs} thread{'s' * (n_jobs > 1)}"
     return {"part": "scaling", "table": size, "method": label, **found}
 
 
-def fit_once(n_rows: int, n_trees: int, n_jobs: int) -> None:
+def fit_once(kind: str, n_rows: int, n_jobs: int, n_trees: int) -> None:
     """Print what :func:`in_fresh_process` returns."""
     X, y, schema = synthetic_table(n_rows)
-    forest(LumberjackClassifier, schema, 0, 2).fit(X[:2000], y[:2000])
+    build(kind, schema, 0, n_trees=2, n_jobs=n_jobs).fit(X[:2000], y[:2000])
     status = Path("/proc/self/status")
     megabytes = {}
 
@@ -200,21 +219,26 @@ def fit_once(n_rows: int, n_trees: int, n_jobs: int) -> None:
         read_memory()
     before = megabytes.get("VmHWM:")
     start = time.perf_counter()
-    model = forest(LumberjackClassifier, schema, 0, n_trees, n_jobs).fit(X, y)
+    model = build(kind, schema, 0, n_trees=n_trees, n_jobs=n_jobs).fit(X, y)
     found: dict[str, Any] = {"seconds": time.perf_counter() - start}
     if before is not None:
         read_memory()
         found["megabytes"] = megabytes["VmHWM:"] - before
+        found["bytes_per_row"] = found["megabytes"] * 2**20 / n_rows
     found["model"] = hash_model(model)
     print(json.dumps(found))
 
 
-def hash_model(model: LumberjackClassifier) -> str:
-    """Return a digest of all that a model's trees hold."""
+def hash_model(model: Any) -> str:
+    """Return a digest of all that a model's trees or cells hold."""
+    if isinstance(model, AdditiveForestClassifier):
+        arrays = [model.start_weights_, *model.model_]
+    else:
+        names = ("feature", "threshold", "children_left", "value")
+        arrays = [getattr(tree, name) for tree in model.estimators_ for name in names]
     digest = hashlib.sha256()
-    for tree in model.estimators_:
-        for array in (tree.feature, tree.threshold, tree.children_left, tree.value):
-            digest.update(array.tobytes())
+    for array in arrays:
+        digest.update(array.tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -279,8 +303,12 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     left.barh(labels, [row["relative"] for row in ratios])
     left.invert_yaxis()
     left.tick_params(axis="y", labelsize=6)
-    left.set_xlabel("processor time / ExtraTrees'")
-    growth = [row for row in rows if row["part"] == "scaling" and "20 trees, 1 " in row["method"]]
+    left.set_xlabel("processor time / the reference's")
+    growth = [
+        row
+        for row in rows
+        if row["part"] == "scaling" and row["method"] == "Lumberjack, 20 trees, 1 thread"
+    ]
     sizes = [int(row["table"].split()[1].replace(",", "")) for row in growth]
     middle.plot(sizes, [row["seconds"] for row in growth], "o-")
     middle.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds of a fit, 20 trees")
@@ -300,7 +328,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--fit", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.fit:
-        fit_once(*map(int, given.fit.split(",")))
+        kind, *sizes = given.fit.split(",")
+        fit_once(kind, *map(int, sizes))
         return 0
     if given.repeats < 1:
         raise ConfigError(f"--repeats must be at least 1, got {given.repeats}.")
@@ -310,27 +339,28 @@ def main(arguments: Sequence[str]) -> int:
         adult = adult_table()
     except DatasetError as error:
         raise ConfigError(str(error)) from error
-    rows = against_extra_trees(f"adult, {len(adult[1]):,} rows", adult, given.repeats)
+    rows = fits(f"adult, {len(adult[1]):,} rows", adult, given.repeats)
     if not given.quick:
         large, largest = synthetic_table(LARGE), synthetic_table(LARGEST)
         for table in (large, largest):
             name = f"generated, {len(table[1]):,} x {table[0].shape[1]}"
-            rows += against_extra_trees(name, table, min(given.repeats, 2))
+            rows += fits(name, table, min(given.repeats, 2))
         rows += predictions(largest, min(given.repeats, 2))
         rows += every_method(large)
         del large, largest, table
-        rows += [in_fresh_process(n, N_TREES, 1) for n in GROWTH]
-        rows += [in_fresh_process(LARGEST, N_TREES, n_jobs) for n_jobs in (1, 2)]
-        rows.append(in_fresh_process(2 * LARGEST, 50, 2))
+        rows += [in_fresh_process("Lumberjack", n) for n in GROWTH]
+        rows += [in_fresh_process(kind, LARGEST, n_jobs) for kind in KINDS for n_jobs in (1, 2)]
+        rows.append(in_fresh_process("Lumberjack", 2 * LARGEST, 2, n_trees=50))
         rows.append(first_fit())
     width = max(len(row["method"]) for row in rows)
     print(
-        f"{'part':8} {'table':26} {'method':{width}} {'seconds':>9} {'relative':>9} {'MB':>6}  model"
+        f"{'part':8} {'table':26} {'method':{width}} {'seconds':>9} {'relative':>9} {'MB':>6} {'B/row':>6}  model"
     )
     for row in rows:
         relative = f"{row['relative']:9.3f}" if "relative" in row else " " * 9
         megabytes = f"{row['megabytes']:6.0f}" if "megabytes" in row else " " * 6
-        end = f"{relative} {megabytes}  {row.get('model', '')}".rstrip()
+        per_row = f"{row['bytes_per_row']:6.0f}" if "bytes_per_row" in row else " " * 6
+        end = f"{relative} {megabytes} {per_row}  {row.get('model', '')}".rstrip()
         print(
             f"{row['part']:8} {row['table']:26} {row['method']:{width}} {row['seconds']:9.3f} {end}"
         )

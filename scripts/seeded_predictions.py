@@ -67,6 +67,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
             "budget": {"structure": 0.75, "leaves": 0.25},
         },
     ),
+    "additive forest": ("lumberjack.AdditiveForestClassifier", {}),
     "snr, paper": ("baselines.snr.SnrClassifier", {"mode": "paper"}),
     "snr, corrected": ("baselines.snr.SnrClassifier", {"mode": "corrected"}),
     "smooth sensitivity, paper": (

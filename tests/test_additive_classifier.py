@@ -107,7 +107,7 @@ def test_sums_differ_by_the_record_wherever_it_stands_and_at_any_number_of_threa
         for place in (0, 1500, 3000):
             more = [
                 np.insert(part, place, new, axis=0)
-                for part, new in zip(coded[:2], record, strict=True)
+                for part, new in zip((coded.values, coded.labels), record, strict=True)
             ]
             difference = add_up(np.asfortranarray(more[0]), more[1]) - whole
             # Gradients are rounded once more, to 2^-36 of an entry.

@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lumberjack import (
+    AdditiveForestClassifier,
     CategoricalFeature,
     DataOutsideSchemaWarning,
     FeatureSchema,
@@ -86,6 +87,44 @@ def test_the_same_seeds_give_the_same_forest_at_any_number_of_threads():
         for first, second in zip(models[0].estimators_, other.estimators_, strict=True):
             for name in ("feature", "threshold", "children_left", "value"):
                 assert np.array_equal(getattr(first, name), getattr(second, name))
+
+
+LAYOUTS = {
+    "columns together": np.asfortranarray,
+    "rows together": np.ascontiguousarray,
+    "apart": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "narrow": lambda X: X.astype(np.float32),
+    "frame": lambda X: pd.DataFrame(X, columns=["x", "z", "c"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::lumberjack.DataOutsideSchemaWarning")
+@pytest.mark.parametrize(
+    "kind", [LumberjackClassifier, GuidedLumberjackClassifier, AdditiveForestClassifier]
+)
+def test_a_table_is_never_written_to_and_its_layout_changes_nothing(kind):
+    features = (
+        NumericFeature("x", 0.1, 0.9),
+        NumericFeature("z", -5, 5),
+        CategoricalFeature("c", (0, 1, 2)),
+    )
+    rng = np.random.default_rng(0)
+    n_rows = 9000  # more than a block
+    X = np.column_stack(
+        [rng.random(n_rows), rng.normal(size=n_rows), rng.integers(0, 4, n_rows)]
+    ).astype(np.float32)
+    y = (X[:, 0] + X[:, 2] > 1.5).astype(int)
+    found = {}
+    for layout, arrange in LAYOUTS.items():
+        own = arrange(X.astype(np.float64))
+        before = np.asarray(own).tobytes()
+        if layout != "frame":
+            own.flags.writeable = False
+        model = kind(schema=FeatureSchema(features, (0, 1)), random_state=1, noise_seed=1)
+        found[layout] = model.fit(own, y).predict_proba(own)
+        assert np.asarray(own).tobytes() == before
+    for layout in LAYOUTS:
+        assert np.array_equal(found[layout], found["frame"]), layout
 
 
 def test_a_seed_sequence_may_be_used_twice():

@@ -28,7 +28,9 @@ def rows_for(public, n_rows, seed):
 
 
 def grow(X, y, public, *, height, sigma, tau, tree=1, noise=1, is_discrete=False):
-    table = TrainingRows(rank_table(X), y, PublicFacts(2, *public, 1), NO_GUIDE, SplitRule())
+    table = TrainingRows(
+        rank_table(X.T), y.astype(np.int8), PublicFacts(2, *public, 1), NO_GUIDE, SplitRule()
+    )
     search = Search(height, sigma, tau)
     if is_discrete:
         search = Search(height, 1.0, tau, get_block_table(sigma))

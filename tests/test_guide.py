@@ -34,7 +34,7 @@ def rows(n_rows=300, seed=0):
 def test_cells_are_counted_by_hand():
     # x = 0 and 0.5 lie in bin 0, 1 in bin 1, 256 in the last; an unseen category has no cell.
     X = np.array([[0, 0, 5], [0.5, 2, 5], [1, 2, 5], [256, -1, 5]], dtype=float)
-    x, c, constant = count_cells(X, np.array([0, 1, 1, 0]), SCHEMA)
+    x, c, constant = count_cells(X.T, np.array([0, 1, 1, 0]), SCHEMA)
     assert x.shape == (N_BINS, 2)
     assert x[0].tolist() == [1, 1]
     assert x[1].tolist() == [0, 1]
@@ -47,8 +47,8 @@ def test_cells_are_counted_by_hand():
 def test_one_record_more_changes_at_most_one_cell_per_feature_by_one():
     X, y = rows()
     for row in range(len(X)):
-        with_record = count_cells(X, y, SCHEMA)
-        without = count_cells(np.delete(X, row, axis=0), np.delete(y, row), SCHEMA)
+        with_record = count_cells(X.T, y, SCHEMA)
+        without = count_cells(np.delete(X, row, axis=0).T, np.delete(y, row), SCHEMA)
         squared = 0.0
         for a, b in zip(with_record, without, strict=True):
             difference = a - b

@@ -29,9 +29,9 @@ THREE_CATEGORIES = (np.array([3], dtype=np.int64), np.zeros(1), np.array([2.0]))
 
 
 def grow(X, public, *, height, sigma, tau, tree, noise, guide=NO_GUIDE):
-    labels = np.zeros(len(X), dtype=np.int64)
+    labels = np.zeros(len(X), dtype=np.int8)
     facts = PublicFacts(1, *public, 0)
-    table = TrainingRows(rank_table(np.asfortranarray(X)), labels, facts, guide, SplitRule())
+    table = TrainingRows(rank_table(X.T), labels, facts, guide, SplitRule())
     return grow_tree(table, Search(height, sigma, tau), np.uint64(tree), noise)
 
 

@@ -32,7 +32,7 @@ def thresholds_for(column):
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_split_on_ranks_is_the_split_on_values(name, n_taken, is_category):
     column = COLUMNS[name]
-    table = rank_table(np.asfortranarray(np.column_stack([RNG.normal(size=N), column])))
+    table = rank_table([RNG.normal(size=N), column])
     taken = np.sort(RNG.permutation(N)[:n_taken]).astype(np.uint32)
     for threshold in thresholds_for(column):
         rows, spare = np.append(taken, np.uint32(7)), np.empty(N, dtype=np.uint32)
@@ -46,7 +46,7 @@ def test_a_split_on_ranks_is_the_split_on_values(name, n_taken, is_category):
 
 def test_few_values_are_never_looked_up_and_many_rarely():
     column = COLUMNS["continuous"]
-    table = rank_table(np.asfortranarray(np.column_stack([COLUMNS["halves"], column])))
+    table = rank_table([COLUMNS["halves"], column])
     assert table.is_single[0].all()
     shares = np.bincount(table.by_row.reshape(N, 2)[:, 1], minlength=256) / N
     assert shares.max() < 0.02

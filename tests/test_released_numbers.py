@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier
+from lumberjack import GuidedLumberjackClassifier, LumberjackClassifier, LumberjackRegressor
+from lumberjack.regressor import RESOLUTION
 
 METHODS = {
     "guided": (GuidedLumberjackClassifier, {"accounting": "safe"}),
@@ -62,6 +63,20 @@ def test_every_released_number_lies_on_a_grid_that_no_data_can_move(method, nois
     assert found == (
         {"leaves"} if method != "guided" else {"cells", "leaves", "gradient", "hessian"}
     )
+
+
+def test_sums_of_a_numeric_target_lie_on_the_grid_of_its_resolution():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2000, 1))
+    model = LumberjackRegressor(
+        n_estimators=3, max_depth=15, bounds=(0, 1), target_bounds=(0, 3), noise_seed=3
+    )
+    coded = model._read_training_rows(X, 3 * X[:, 0])
+    _, released = model._release(coded)
+    sums = np.vstack([one.released[one.tree.children_left < 0] for one in released.grown])
+    assert len(sums) > 3
+    assert (sums / RESOLUTION == np.rint(sums / RESOLUTION)).all()
+    assert (sums * 2.0**10 != np.rint(sums * 2.0**10)).any()
 
 
 @pytest.mark.parametrize("noise", ["continuous", "discrete"])

@@ -174,3 +174,15 @@ def test_tables_that_do_not_fit_are_refused_by_name(X, message):
     with pytest.raises(SchemaError) as error:
         SCHEMA.encode(X)
     assert message in str(error.value)
+
+
+def test_what_fits_is_not_copied_and_narrow_numbers_are_compared_with_the_bounds_themselves():
+    schema = FeatureSchema(
+        (NumericFeature("x", 0.9, 2), CategoricalFeature("c", tuple("ab"))), (0,)
+    )
+    X = np.array([[1.5, 0.9], [1.0, 2.0]]).T
+    wide = FeatureSchema((NumericFeature("x", 0, 2), NumericFeature("z", 0, 2)), (0,)).encode(X)
+    assert all(np.shares_memory(column, X) for column in wide.columns)
+    table = schema.encode(pd.DataFrame({"x": np.array([0.9, 1.5], np.float32), "c": ["b", "z"]}))
+    assert table.values.tolist() == [[0.9, 1], [1.5, UNSEEN]]
+    assert (table.n_clipped, table.columns[1].dtype) == (1, np.int8)

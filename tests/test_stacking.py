@@ -7,12 +7,9 @@ from scipy import optimize, special
 
 from lumberjack import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack.forest import GrownTree
-from lumberjack.growth import TrainingRows
-from lumberjack.guide import NO_GUIDE
 from lumberjack.noise import from_fixed_point
-from lumberjack.ranks import rank_table
-from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import (
+    Block,
     _contrasts,
     add_noise,
     fit_weights,
@@ -162,10 +159,8 @@ def test_a_row_is_judged_by_its_leaf_without_the_row(vote):
     noise = rng.normal(scale=4.0, size=(5, 3))
     counts = np.zeros((5, 3))
     np.add.at(counts, (leaf_of_row, labels), 1.0)
-    public = PublicFacts(3, np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1), 0)
-    rows = TrainingRows(rank_table(np.zeros((200, 1))), labels, public, NO_GUIDE, SplitRule())
     grown = [GrownTree(None, counts + noise, leaf_of_row)]
-    found = AblatedLumberjackClassifier(vote=vote)._left_out_shares(rows, grown)
+    found = AblatedLumberjackClassifier(vote=vote)._left_out_shares(labels, grown)
     for row in range(200):
         without = np.zeros((5, 3))
         others = np.arange(200) != row
@@ -202,7 +197,7 @@ def test_the_noise_has_the_scale_of_the_sensitivity(noise):
 def test_without_noise_the_step_raises_the_likelihood(n_classes):
     scaled, y, shares, guide = rows_and_guide(n_classes, n_rows=3000)
     start = np.concatenate([np.zeros(n_classes - 1), [1.0], np.full(3, 0.2)])
-    released = release_stack(scaled, y, shares, guide, 1e-6, np.random.default_rng(0))
+    released = release_stack([Block(scaled, y, shares)], guide, 1e-6, np.random.default_rng(0))
     weights = fit_weights(released, n_classes, 1e-6)
     data = (scaled, y, shares, guide, 2.0)
     gained = log_likelihood(weights, *data)

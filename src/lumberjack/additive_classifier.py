@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from lumberjack.accounting import Group, Guarantee, Ledger, PrivacyCard
-from lumberjack.additive_cells import Bins, count_bins, find_cells, make_bins
+from lumberjack.additive_cells import (
+    Bins,
+    count_bins,
+    find_cells,
+    find_cells_by_block,
+    make_bins,
+)
 from lumberjack.additive_start import get_start_scores, sum_derivatives, take_step
 from lumberjack.additive_terms import (
     Evidence,
@@ -138,7 +144,6 @@ class AdditiveForestClassifier(PrivateClassifier):
     """
 
     display_name: ClassVar[str] = "Additive forest"
-    _is_on_grid: ClassVar[bool] = True
 
     budget: ClassVar[Mapping[str, float]] = {
         "counts": 0.02,
@@ -290,7 +295,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         deviation, and the function of encoded rows and labels that was released, in the same unit.
         """
         schema, n_classes = coded.schema, coded.schema.n_classes
-        values, labels = coded.values, coded.labels
+        labels = coded.labels
         check_row_count(len(labels))
         groups = self._share_out(schema)
         split_seed, noise_seeds = self._spawn_seeds(5)
@@ -300,7 +305,7 @@ class AdditiveForestClassifier(PrivateClassifier):
             return np.bincount(labels, minlength=n_classes)
 
         sigma = groups["counts"].sigma
-        counts = add_noise_to_counts(count_classes(values, labels), sigma, noise[0])
+        counts = add_noise_to_counts(count_classes(None, labels), sigma, noise[0])
         _tell(watch, "counts", counts, sigma, count_classes)
         n_rows = max(float(counts.sum()), 10.0)
         class_shares = np.maximum(counts, 0.0) + sigma
@@ -309,7 +314,9 @@ class AdditiveForestClassifier(PrivateClassifier):
         log_shares -= log_shares.mean()
 
         bins = make_bins(schema)
-        counted = count_bins(values, labels, bins, n_classes)
+        counted = np.zeros((bins.size, n_classes), dtype=np.int64)
+        for rows, values in coded.blocks():
+            counted += count_bins(values, labels[rows], bins, n_classes)
         places = np.zeros(bins.size)
         sigma = 1.0
         if "values" in groups:
@@ -342,7 +349,7 @@ class AdditiveForestClassifier(PrivateClassifier):
         mu = groups["descent"].mu
         ratio = n_rows / n_classes * mu / sensitivity(n_classes)
         terms = self._get_terms(bins, evidence, ratio, make_generator(split_seed))
-        cells = find_cells(values, terms.cells)
+        cells = find_cells_by_block(coded.blocks(), len(labels), terms.cells)
 
         sigma = groups["start"].sigma
         first = np.full(schema.n_features, 1 / math.sqrt(schema.n_features))

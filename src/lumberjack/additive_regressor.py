@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lumberjack.accounting import Guarantee, Ledger, PrivacyCard
-from lumberjack.additive_cells import find_cells, make_bins, sum_bins
+from lumberjack.additive_cells import find_cells, find_cells_by_block, make_bins, sum_bins
 from lumberjack.additive_terms import (
     add_up_groups,
     get_design,
@@ -161,7 +161,7 @@ class AdditiveForestRegressor(PrivateRegressor):
         return self._card("gaussian", GAUSSIAN_THEOREM)
 
     def _learn(self, coded: CodedRows) -> tuple[Ledger, dict[str, Any]]:
-        schema, values, shares = coded.schema, coded.values, coded.labels
+        schema, shares = coded.schema, coded.labels
         check_row_count(len(shares))
         counts = {"histograms": schema.n_features}
         groups = share_out(self.epsilon, self.delta, self.budget, counts)
@@ -175,7 +175,9 @@ class AdditiveForestRegressor(PrivateRegressor):
         n_groups = get_n_groups(scale.n_rows, 2, sigma)
         group_of_bin = group_bins(np.zeros(bins.size), bins, n_groups, scale.n_rows, sigma)
         first_group, in_all = join_groups(group_of_bin, bins)
-        sums = sum_bins(values, (target.clip(-1.0, 1.0) + 1.0) / 2.0, bins)
+        sums = np.zeros((bins.size, 2), dtype=np.int64)
+        for which, values in coded.blocks():
+            sums += sum_bins(values, (target[which].clip(-1.0, 1.0) + 1.0) / 2.0, bins)
         histograms = np.split(
             add_noise_to_sums(add_up_groups(sums, in_all), sigma, noise[1]), first_group
         )
@@ -187,8 +189,8 @@ class AdditiveForestRegressor(PrivateRegressor):
         design = get_design(scale.n_rows * spread * mu)
         terms = make_terms(bins, evidence, design, make_generator(split_seed))
         way = _get_way(mu, scale.n_rows, spread)
-        cells = find_cells(values, terms.cells)
-        start = np.zeros((len(values), 1), dtype=np.float32)
+        cells = find_cells_by_block(coded.blocks(), len(shares), terms.cells)
+        start = np.zeros((len(shares), 1), dtype=np.float32)
         rows = DescentRows(cells, get_row_factors(cells, terms), start, target)
         model = descend(rows, terms, way, noise[2], n_jobs=self.n_jobs)
         groups["descent"] = repeat(groups["descent"], way.n_steps)

@@ -445,15 +445,18 @@ def _share_norm(
 
 
 @compiled(nogil=True)
-def _sum_norms(
+def _get_row_factors(
     found: CellCodes, first: NDArray[np.int64], squared_norm: NDArray[np.float64]
-) -> NDArray[np.float64]:
+) -> NDArray[np.float32]:
     n_rows, n_groups = found.shape
-    sums = np.zeros(n_rows)
+    factors = np.empty(n_rows, dtype=np.float32)
     for i in range(n_rows):
+        square = 0.0
         for g in range(n_groups):
-            sums[i] += squared_norm[first[g] + found[i, g]]
-    return sums
+            square += squared_norm[first[g] + found[i, g]]
+        largest = 1 - _INTERCEPT_SHARE
+        factors[i] = math.sqrt(largest / max(square, largest)) * _SAFE
+    return factors
 
 
 def get_row_factors(found: CellCodes, terms: Terms) -> NDArray[np.float32]:
@@ -469,9 +472,8 @@ def get_row_factors(found: CellCodes, terms: Terms) -> NDArray[np.float32]:
     -------
     ndarray of float32, shape (n_rows,)
     """
-    squares = _sum_norms(found, terms.cells.first, terms.squared_norm)
-    factors = np.sqrt((1 - _INTERCEPT_SHARE) / np.maximum(squares, 1 - _INTERCEPT_SHARE))
-    return (factors * _SAFE).astype(np.float32)
+    factors: NDArray[np.float32] = _get_row_factors(found, terms.cells.first, terms.squared_norm)
+    return factors
 
 
 def get_intercept_length() -> float:

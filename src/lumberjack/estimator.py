@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -26,7 +26,7 @@ from lumberjack.entropy import make_system_generator
 from lumberjack.noise import Noise
 from lumberjack.public_facts import PrivacyLeakWarning, check_fill_values, classes_as_array
 from lumberjack.reading import is_frame, read_column, read_table, rows_apart
-from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema
+from lumberjack.schema import UNSEEN, EncodedTable, FeatureSchema, as_matrix
 from lumberjack.seeds import seed_sequence
 
 
@@ -38,20 +38,31 @@ FEWEST_TO_WARN = 10
 """A few rows to predict may all lie outside the schema by chance."""
 
 _ROWS_AT_A_TIME = 8192
-"""Rows that are predicted together, few enough to stay in a processor's own cache."""
+"""Rows that are one matrix together, few enough to stay in a processor's own cache."""
 
 
 class CodedRows(NamedTuple):
     """Training rows as numbers (NOT private), and what is public about them.
 
-    Labels are class codes, or numbers that are not negative where the target is one.
+    Columns are those of an :class:`~lumberjack.schema.EncodedTable`: never written to. Labels are class
+    codes, or numbers that are not negative where the target is one.
     """
 
-    values: NDArray[np.float64]
+    columns: tuple[NDArray[Any], ...]
     labels: NDArray[Any]
     schema: FeatureSchema
     names: tuple[str, ...] | None
     caveats: tuple[str, ...]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """All columns in a new array of float64, shape (n_rows, n_features), column-major."""
+        return as_matrix(self.columns)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield a few thousand rows at a time, and their :attr:`values`; at least once."""
+        for rows in _split(len(self.labels)):
+            yield rows, as_matrix(self.columns, rows)
 
 
 class PrivateEstimator(BaseEstimator):
@@ -64,7 +75,6 @@ class PrivateEstimator(BaseEstimator):
     display_name: ClassVar[str]
     is_private: ClassVar[bool] = True
     noise: Noise = "continuous"
-    _is_on_grid: ClassVar[bool] = False
     _fact_names: ClassVar[str] = "bounds, categories, classes or schema"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -153,12 +163,14 @@ class PrivateEstimator(BaseEstimator):
 
     def _predict_scores(self, X: Any) -> NDArray[np.float64]:
         """Return :meth:`_get_scores` of rows in the schema's own values."""
-        values = self._encode_queries(X)
+        table = self._encode_queries(X)
+
+        def score(rows: slice) -> NDArray[np.float64]:
+            return self._get_scores(as_matrix(table.columns, rows))
+
         # A row's scores are its own, so blocks of rows change nothing.
-        n_blocks = max(-(-len(values) // _ROWS_AT_A_TIME), 1)
         parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._get_scores)(np.asfortranarray(block))
-            for block in np.array_split(values, n_blocks)
+            map(delayed(score), _split(table.n_rows))
         )
         return np.concatenate(parts)
 
@@ -184,13 +196,11 @@ class PrivateEstimator(BaseEstimator):
         concerns = [
             "Each fit spends its budget again; a person with several records is protected less.",
         ]
-        if self.noise == "continuous" and self._is_on_grid:
+        if self.noise == "continuous":
             concerns.append(
                 "Noise is drawn in double precision and released on a grid: its law is that of rounded "
                 "Gaussian noise up to the rounding of the draws, which no theorem here covers."
             )
-        elif self.noise == "continuous":
-            concerns.append("Noise is drawn and added in double precision, not on a grid.")
         if self.noise_seed is not None:
             concerns.append(
                 "Seeded noise, from a generator that is not cryptographic (PCG64): not private in "
@@ -226,19 +236,19 @@ class PrivateEstimator(BaseEstimator):
         caveats = [f"{leak} were read off the rows: not covered by the guarantee" for leak in leaks]
         table = schema.encode(X, missing=self.missing)
         labels = self._read_labels(y, schema)
-        if len(labels) != len(table.values):
+        if len(labels) != table.n_rows:
             raise ValueError(
-                f"X and y have inconsistent numbers of rows: {len(table.values)} and {len(labels)}."
+                f"X and y have inconsistent numbers of rows: {table.n_rows} and {len(labels)}."
             )
         _warn_of_unusual_entries(table, labels)
         known = labels != UNSEEN
-        values = table.values
+        columns = table.columns
         if not known.all():
-            values = np.asfortranarray(values[known])
+            columns = tuple(column[known] for column in columns)
             labels = labels[known]
-        return CodedRows(values, labels, schema, names, tuple(caveats))
+        return CodedRows(columns, labels, schema, names, tuple(caveats))
 
-    def _encode_queries(self, X: Any) -> NDArray[np.float64]:
+    def _encode_queries(self, X: Any) -> EncodedTable:
         check_is_fitted(self)
         X = self._checked_rows(X)
         own_name = type(self).__name__
@@ -266,19 +276,25 @@ class PrivateEstimator(BaseEstimator):
                 stacklevel=5,
             )
         encoded = self.schema_.encode(X, missing=self.missing)  # type: ignore[arg-type]
-        if encoded.wholly_outside and len(encoded.values) >= FEWEST_TO_WARN:
+        if encoded.wholly_outside and encoded.n_rows >= FEWEST_TO_WARN:
             warnings.warn(
-                f"no entry of {list(encoded.wholly_outside)} fits the schema: all {len(encoded.values)} are "
+                f"no entry of {list(encoded.wholly_outside)} fits the schema: all {encoded.n_rows} are "
                 "clipped, unlisted or missing. Are these the values that the forest was fitted on?",
                 DataOutsideSchemaWarning,
                 stacklevel=5,
             )
-        return encoded.values
+        return encoded
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
+
+
+def _split(n_rows: int) -> list[slice]:
+    """Return all rows as blocks, at least one."""
+    starts = range(0, max(n_rows, 1), _ROWS_AT_A_TIME)
+    return [slice(start, start + _ROWS_AT_A_TIME) for start in starts]
 
 
 def make_generator(seeds: np.random.SeedSequence | None) -> np.random.Generator:

@@ -37,7 +37,7 @@ class GrownTree(NamedTuple):
 
     tree: ReleasedTree
     released: NDArray[np.float64]
-    leaf_of_row: NDArray[np.int32] | None
+    leaf_of_row: NDArray[Any] | None
 
 
 class Released(NamedTuple):
@@ -112,11 +112,11 @@ class PrivateForest(PrivateEstimator):
         public = PublicFacts(
             facts.n_classes, facts.n_categories, facts.lower, facts.upper, n_dropped
         )
-        return TrainingRows(rank_table(rows.values), rows.labels, public, NO_GUIDE, SplitRule())
+        return TrainingRows(rank_table(rows.columns), rows.labels, public, NO_GUIDE, SplitRule())
 
     def _release_stack(
         self,
-        rows: TrainingRows,
+        rows: CodedRows,
         guide: Guide | None,
         grown: list[GrownTree],
         noise: ForestNoise,
@@ -153,7 +153,7 @@ class PrivateForest(PrivateEstimator):
             delayed(self._grow)(rows, coded, key, make_generator(seeds), noise)
             for key, seeds in zip(tree_keys, tree_noise, strict=True)
         )
-        stack = self._release_stack(rows, guide, grown, noise, make_generator(stack_noise))
+        stack = self._release_stack(coded, guide, grown, noise, make_generator(stack_noise))
         return ledger, Released(coded, noise, cells, guide, rows, grown, stack)
 
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -178,7 +178,7 @@ class PrivateForest(PrivateEstimator):
         ndarray of int64, shape (n_rows, n_estimators)
             Node numbers.
         """
-        values, is_categorical = self._to_tree_scale(self._encode_queries(X))
+        values, is_categorical = self._to_tree_scale(self._encode_queries(X).values)
         values = np.ascontiguousarray(values)
         return np.column_stack([tree.apply(values, is_categorical) for tree in self.estimators_])
 
@@ -213,7 +213,10 @@ class PrivateForest(PrivateEstimator):
         answers = self._answer_leaves(grown, coded, noise, generator)
         released, value = (_at_nodes(answer, leaves, len(grown.feature)) for answer in answers)
         tree = ReleasedTree(grown.feature, grown.threshold, grown.children_left, value)
-        return GrownTree(tree, released, grown.leaf_of_row if self.looks_back else None)
+        if not self.looks_back:
+            return GrownTree(tree, released, None)
+        narrow = np.min_scalar_type(tree.n_nodes)
+        return GrownTree(tree, released, grown.leaf_of_row.astype(narrow))
 
 
 class PrivateForestClassifier(PrivateClassifier, PrivateForest):
@@ -221,8 +224,6 @@ class PrivateForestClassifier(PrivateClassifier, PrivateForest):
 
     Among a subclass's parameters is also ``noise``.
     """
-
-    _is_on_grid: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateForest._parameter_constraints,
@@ -261,16 +262,16 @@ class PrivateForestClassifier(PrivateClassifier, PrivateForest):
         self._keep(coded, ledger, self._get_fitted(released))
         return list_forest_transcript(self, released)
 
-    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
+    def _left_out_shares(self, labels: NDArray[Any], grown: list[GrownTree]) -> NDArray[np.float64]:
         """Return the forest's class shares of each training row, its own count taken out."""
-        n_classes = rows.public.n_classes
-        total = np.zeros((len(rows.labels), n_classes))
+        n_classes = grown[0].released.shape[1]
+        total = np.zeros((len(labels), n_classes))
         for one in grown:
             assert one.leaf_of_row is not None
             # What a leaf says without a record depends on the record's class alone.
             counts = one.released[:, np.newaxis, :] - np.eye(n_classes)
             scores = self._score_leaves(counts.reshape(-1, n_classes)).reshape(counts.shape)
-            total += scores[one.leaf_of_row, rows.labels]
+            total += scores[one.leaf_of_row, labels]
         return total / len(grown)
 
     def _answer_leaves(

@@ -72,7 +72,7 @@ class TrainingRows(NamedTuple):
     ----------
     ranked : RankedTable
         Encoded rows (see :class:`lumberjack.schema.EncodedTable`), or those on the guide's scale.
-    labels : ndarray of int64, shape (n_rows,)
+    labels : ndarray of whole numbers, shape (n_rows,)
         Class codes.
     public : PublicFacts
         On the same scale.
@@ -84,7 +84,7 @@ class TrainingRows(NamedTuple):
     """
 
     ranked: RankedTable
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     public: PublicFacts
     guide: Guide
     rule: SplitRule
@@ -323,10 +323,10 @@ def grow_tree(
         The source of noise, independent of `key`.
     """
     ranked, public, guide, rule = table.ranked, table.public, table.guide, table.rule
-    n_rows, n_features = ranked.values.shape
+    n_rows, n_features = len(table.labels), len(ranked.edges)
     sigma, tau, noise_table = search.sigma, search.tau, search.table
     room = _Room(
-        np.arange(n_rows).astype(np.uint32),
+        np.arange(np.uint32(n_rows), dtype=np.uint32),
         np.empty(n_rows, dtype=np.uint32),
         make_guided_scratch(n_features, public.n_classes),
     )
@@ -433,7 +433,7 @@ def _cut_back(
     rule: SplitRule,
     room: _Room,
     path: Path,
-    labels: NDArray[np.int64],
+    labels: NDArray[Any],
 ) -> CountedTree:
     """Keep the Heavy nodes and their children, renumbered breadth first, and count the leaves."""
     order = [0]

@@ -8,14 +8,15 @@ lie from those of the whole table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from lumberjack.noise import Noise, add_noise_to_counts
-from lumberjack.schema import FeatureSchema
+from lumberjack.schema import FeatureSchema, as_matrix
 
 N_BINS = 256
 """Equal bins of a numeric feature; a power of two, for the Haar transform."""
@@ -76,11 +77,18 @@ class Guide(NamedTuple):
 
     def to_guide_scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return encoded rows with category codes replaced by positions, column-major."""
-        scaled = np.array(values, order="F")
-        for j in np.flatnonzero(self.is_category).tolist():
-            # The code of unseen categories, -1, takes the last entry.
-            scaled[:, j] = self.positions[self.block(j)][values[:, j].astype(np.int64)]
-        return scaled
+        return as_matrix(self.scale_columns(list(values.T)))
+
+    def scale_columns(self, columns: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return columns of encoded rows on this scale; those of numeric features as they are."""
+        # Positions are whole numbers or halves, exact in float32; the code of unseen categories, -1,
+        # takes the last entry.
+        return [
+            self.positions[self.block(j)].astype(np.float32)[column.astype(np.int64)]
+            if is_category
+            else column
+            for j, (column, is_category) in enumerate(zip(columns, self.is_category, strict=True))
+        ]
 
     def mutual_information(self) -> NDArray[np.float64]:
         """Return each feature's mutual information with the class under its histogram, in nats."""
@@ -109,13 +117,13 @@ NO_GUIDE = Guide(
 
 
 def count_cells(
-    values: NDArray[np.float64], labels: NDArray[np.int64], schema: FeatureSchema
+    columns: Iterable[NDArray[Any]], labels: NDArray[Any], schema: FeatureSchema
 ) -> list[NDArray[np.float64]]:
     """Count records by feature value and class.
 
     Parameters
     ----------
-    values, labels, schema
+    columns, labels, schema
         As for :func:`release_cells`. An unseen category is counted in no cell.
 
     Returns
@@ -125,9 +133,8 @@ def count_cells(
     """
     n_classes = schema.n_classes
     tables = []
-    for j, n_categories in enumerate(schema.n_categories):
-        lower, upper = schema.lower[j], schema.upper[j]
-        column = values[:, j]
+    facts = zip(columns, schema.n_categories, schema.lower, schema.upper, strict=True)
+    for column, n_categories, lower, upper in facts:
         if n_categories:
             n_cells = int(n_categories)
             cell = column.astype(np.int64)
@@ -240,8 +247,8 @@ def _weigh_evidence(
 
 
 def release_cells(
-    values: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    columns: Iterable[NDArray[Any]],
+    labels: NDArray[Any],
     schema: FeatureSchema,
     sigma: float,
     generator: np.random.Generator,
@@ -252,9 +259,9 @@ def release_cells(
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n_rows, n_features)
-        Encoded rows.
-    labels : ndarray of int64, shape (n_rows,)
+    columns : iterable of ndarray, each of shape (n_rows,)
+        Those of encoded rows.
+    labels : ndarray of whole numbers, shape (n_rows,)
         Class codes.
     schema : FeatureSchema
         Public facts.
@@ -271,7 +278,7 @@ def release_cells(
     """
     return [
         add_noise_to_counts(table.astype(np.int64), sigma, generator, noise=noise)
-        for table in count_cells(values, labels, schema)
+        for table in count_cells(columns, labels, schema)
     ]
 
 

@@ -34,6 +34,7 @@ from lumberjack.releases import SAFE_THEOREM, TIGHT_THEOREM, ForestNoise, calibr
 from lumberjack.schema import FeatureSchema
 from lumberjack.splits import PublicFacts, SplitRule
 from lumberjack.stacking import (
+    Block,
     StackSums,
     fit_weights,
     predict_stacked,
@@ -228,7 +229,7 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         self, rows: CodedRows, noise: ForestNoise, generator: np.random.Generator
     ) -> list[NDArray[np.float64]] | None:
         return release_cells(
-            rows.values,
+            rows.columns,
             rows.labels,
             rows.schema,
             noise.scales["guide"],
@@ -241,28 +242,24 @@ class GuidedLumberjackClassifier(PrivateForestClassifier):
         # On the guide's scale a category is a number like any other.
         n_categories = np.zeros(rows.schema.n_features, dtype=np.int64)
         public = PublicFacts(rows.schema.n_classes, n_categories, guide.lower, guide.upper, 0)
-        scaled = guide.to_guide_scale(rows.values)
-        return TrainingRows(rank_table(scaled), rows.labels, public, guide, self.split_rule)
+        ranked = rank_table(guide.scale_columns(rows.columns))
+        return TrainingRows(ranked, rows.labels, public, guide, self.split_rule)
 
     def _release_stack(
         self,
-        rows: TrainingRows,
+        rows: CodedRows,
         guide: Guide | None,
         grown: list[GrownTree],
         noise: ForestNoise,
         generator: np.random.Generator,
     ) -> StackSums | None:
         assert guide is not None
-        shares = self._left_out_shares(rows, grown)
-        return release_stack(
-            rows.ranked.values,
-            rows.labels,
-            shares,
-            guide,
-            noise.scales["stack"],
-            generator,
-            noise=self.noise,
+        shares = self._left_out_shares(rows.labels, grown)
+        blocks = (
+            Block(guide.to_guide_scale(values), rows.labels[which], shares[which])
+            for which, values in rows.blocks()
         )
+        return release_stack(blocks, guide, noise.scales["stack"], generator, noise=self.noise)
 
     def _get_fitted(self, released: Released) -> dict[str, Any]:
         weights = None

@@ -81,9 +81,9 @@ def add_noise_to_counts(
     Parameters
     ----------
     counts : ndarray of int64
-        Any shape; below 2^31 in size.
+        Any shape; below 2^31 in size, or below 2^52 where `sigma` is above 2^20.
     sigma : float
-        Standard deviation of the noise, or the parameter of the discrete Gaussian; in records.
+        Standard deviation of the noise, or the parameter of the discrete Gaussian; in the counts' unit.
     generator : numpy.random.Generator
         Source of noise.
     noise : {"continuous", "discrete"}, default="continuous"

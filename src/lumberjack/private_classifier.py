@@ -71,13 +71,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         given = GivenFacts(self.schema, self.bounds, self.categories, classes=self.classes)
         return resolve_schema(given, X, y)
 
-    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[np.int64]:
+    def _read_labels(self, y: NDArray[Any], schema: FeatureSchema) -> NDArray[Any]:
         try:
             labels = schema.encode_labels(y, unknown=self.unknown_labels)
         except SchemaError as error:
             raise SchemaError(f"{error}{_hint_at_codes(y, schema)}") from None
         _warn_of_other_types(y, labels, schema)
-        return labels
+        return labels.astype(np.min_scalar_type(-schema.n_classes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,8 @@ The edges are read off the rows, and change nothing but how often that happens.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,11 @@ class RankedTable(NamedTuple):
 
     Attributes
     ----------
-    values : ndarray of float64, shape (n_rows, n_features), column-major
-        What was ranked.
+    values : ndarray of float64, shape (n_kept * n_rows,)
+        The entries of those features of which some rank holds several values, those of a feature
+        together.
+    kept_as : ndarray of int64, shape (n_features,)
+        At which place among those a feature is.
     by_feature : ndarray of uint8, shape (n_features * n_rows,)
         Ranks, those of a feature together.
     by_row : ndarray of uint8, shape (n_rows * n_features,)
@@ -47,6 +51,7 @@ class RankedTable(NamedTuple):
     """
 
     values: NDArray[np.float64]
+    kept_as: NDArray[np.int64]
     by_feature: NDArray[np.uint8]
     by_row: NDArray[np.uint8]
     edges: NDArray[np.float64]
@@ -111,20 +116,21 @@ def _quantiles(column: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.unique(sample[places])
 
 
-def rank_table(values: NDArray[np.float64]) -> RankedTable:
+def rank_table(columns: Sequence[NDArray[Any]]) -> RankedTable:
     """Rank the entries of a table.
 
     Parameters
     ----------
-    values : ndarray of float64, shape (n_rows, n_features), column-major
-        Finite numbers.
+    columns : sequence of ndarray, each of shape (n_rows,)
+        Finite numbers of any type.
     """
-    n_rows, n_features = values.shape
+    n_rows, n_features = len(columns[0]), len(columns)
     by_feature = np.zeros((n_features, n_rows), dtype=np.uint8)
     edges = np.full((n_features, N_RANKS), np.inf)
     is_single = np.ones((n_features, N_RANKS), dtype=np.bool_)
     for f in range(n_features if n_rows else 0):
-        column = values[:, f]
+        # Nothing is written; but read-only arrays would be a type that is compiled once more.
+        column = np.require(columns[f], np.float64, ["C", "W"])
         least, n_halves = _find_grid(column)
         if n_halves >= 0:
             edges[f, : n_halves + 1] = least + 0.5 * np.arange(n_halves + 1)
@@ -134,7 +140,11 @@ def rank_table(values: NDArray[np.float64]) -> RankedTable:
             edges[f, : len(own)] = own
             _rank_column(column, edges[f], by_feature[f], is_single[f])
     by_row = np.ascontiguousarray(by_feature.T)
-    return RankedTable(values, by_feature.ravel(), by_row.ravel(), edges, is_single)
+    is_kept = ~is_single.all(axis=1)
+    kept = [columns[f] for f in np.flatnonzero(is_kept).tolist()]
+    values = np.concatenate([np.empty(0), *kept], dtype=np.float64)
+    kept_as = np.cumsum(is_kept) - 1
+    return RankedTable(values, kept_as, by_feature.ravel(), by_row.ravel(), edges, is_single)
 
 
 @compiled(nogil=True, _nrt=False)
@@ -167,7 +177,8 @@ def part_rows(
     int
         Where those that go right start.
     """
-    n_rows, n_features = table.values.shape
+    n_features = table.edges.shape[0]
+    n_rows = table.by_row.shape[0] // n_features
     edges = table.edges[feature]
     rank = int(_rank(edges, threshold))
     is_edge = edges[rank] == threshold
@@ -193,6 +204,7 @@ def part_rows(
         ranks, place, stride = table.by_feature, feature * n_rows, 1
     if undecided < 0:
         return _part_by_ranks(ranks, place, stride, first, width, rows, start, stop, spare)
+    kept = table.kept_as[feature]
     return _part_by_ranks_and_values(
         ranks,
         place,
@@ -204,7 +216,7 @@ def part_rows(
         stop,
         spare,
         undecided,
-        table.values[:, feature],
+        table.values[kept * n_rows : (kept + 1) * n_rows],
         threshold,
         is_category,
     )

@@ -33,6 +33,7 @@ from lumberjack.estimator import CodedRows, PrivateEstimator
 from lumberjack.forest import PrivateForest
 from lumberjack.growth import CountedTree, TrainingRows
 from lumberjack.guide import NO_GUIDE, Guide
+from lumberjack.noise import add_noise_to_counts
 from lumberjack.public_facts import GivenFacts, resolve_schema
 from lumberjack.ranks import rank_table
 from lumberjack.releases import (
@@ -287,8 +288,8 @@ class LumberjackRegressor(PrivateRegressor, PrivateForest):
         # To the builder all records are of one class.
         facts, n_dropped = rows.schema, int(self.drop_first_category)
         public = PublicFacts(1, facts.n_categories, facts.lower, facts.upper, n_dropped)
-        labels = np.zeros(len(rows.labels), dtype=np.int64)
-        return TrainingRows(rank_table(rows.values), labels, public, NO_GUIDE, SplitRule())
+        labels = np.zeros(len(rows.labels), dtype=np.int8)
+        return TrainingRows(rank_table(rows.columns), labels, public, NO_GUIDE, SplitRule())
 
     def _answer_leaves(
         self,
@@ -302,6 +303,8 @@ class LumberjackRegressor(PrivateRegressor, PrivateForest):
         scale = noise.scales["sums"]
         sums = sum_shares(grown.leaf_of_row, rows.labels, len(grown.feature))
         sums = sums[grown.children_left < 0]
-        released = sums + generator.normal(scale=scale, size=sums.shape)
+        # Whole numbers of steps, whose noise lies on the same grid.
+        steps = np.rint(sums / RESOLUTION).astype(np.int64)
+        released = RESOLUTION * add_noise_to_counts(steps, scale / RESOLUTION, generator)
         means = lower + (upper - lower) * mean_shares(released, scale)
         return released, means[:, np.newaxis].clip(lower, upper)

@@ -134,14 +134,23 @@ class CategoricalFeature:
 Feature = NumericFeature | CategoricalFeature
 
 
+def as_matrix(columns: Sequence[NDArray[Any]], rows: slice = slice(None)) -> NDArray[np.float64]:
+    """Return rows of columns in a new array of float64, shape (n_rows, n_columns), column-major."""
+    matrix = np.empty((len(columns[0][rows]), len(columns)), order="F")
+    for j, column in enumerate(columns):
+        matrix[:, j] = column[rows]
+    return matrix
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedTable:
     """Rows in the numeric form that methods take.
 
     Attributes
     ----------
-    values : ndarray of shape (n_rows, n_features), float64, column-major
-        Numeric features clipped to their bounds; categorical features as codes, with
+    columns : tuple of ndarray, each of shape (n_rows,)
+        Numeric features clipped to their bounds: where nothing had to change, the table's own entries,
+        which are never written to. Categorical features as codes, in the narrowest whole numbers, with
         :data:`UNSEEN` for a category that the schema does not list.
     n_clipped, n_unseen, n_filled : int
         How many entries were clipped, coded as unseen, or filled.
@@ -154,11 +163,21 @@ class EncodedTable:
     stored on a released model.
     """
 
-    values: NDArray[np.float64]
+    columns: tuple[NDArray[Any], ...]
     n_clipped: int
     n_unseen: int
     n_filled: int
     wholly_outside: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0])
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """All columns in a new array of float64, shape (n_rows, n_features), column-major."""
+        return as_matrix(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,32 +338,39 @@ class FeatureSchema:
         """
         columns = self._columns(X)
         n_rows = len(columns[0])
-        values = np.empty((n_rows, self.n_features), dtype=np.float64, order="F")
+        encoded: list[NDArray[Any]] = []
         n_clipped = n_unseen = n_filled = 0
         wholly_outside = []
-        for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
+        for feature, column in zip(self.features, columns, strict=True):
+            coded: NDArray[Any]
             if isinstance(feature, NumericFeature):
-                coded = column.numbers()
+                is_plain = column.codes is None and np.can_cast(column.values.dtype, np.float64)
+                coded = column.values if is_plain else column.numbers()
                 bad = ~np.isfinite(coded)
             else:
-                codes = _public_list(feature.categories, "categories").codes(column)
-                bad = codes == MISSING
-                coded = codes.astype(np.float64)
+                coded = _public_list(feature.categories, "categories").codes(column)
+                bad = coded == MISSING
+                coded = coded.astype(np.min_scalar_type(-len(feature.categories) - 1))
             n_bad = int(bad.sum())
             if n_bad:
+                if isinstance(feature, NumericFeature):
+                    coded = np.array(coded, dtype=np.float64)
                 coded[bad] = self._filled(feature, column, bad, missing)
             if isinstance(feature, NumericFeature):
-                n_outside = int(((coded < feature.lower) | (coded > feature.upper)).sum())
+                # Arrays, or else a column of float32 is compared with bounds that are rounded to it.
+                lower, upper = np.array([feature.lower]), np.array([feature.upper])
+                n_outside = int(((coded < lower) | (coded > upper)).sum())
                 n_clipped += n_outside
-                np.clip(coded, feature.lower, feature.upper, out=coded)
+                if n_outside:
+                    coded = np.clip(coded, lower, upper)
             else:
                 n_outside = int((coded == UNSEEN).sum())
                 n_unseen += n_outside
             n_filled += n_bad
             if n_rows and n_outside + n_bad == n_rows:
                 wholly_outside.append(feature.name)
-            values[:, j] = coded
-        return EncodedTable(values, n_clipped, n_unseen, n_filled, tuple(wholly_outside))
+            encoded.append(coded)
+        return EncodedTable(tuple(encoded), n_clipped, n_unseen, n_filled, tuple(wholly_outside))
 
     def encode_labels(
         self, y: ArrayLike, *, unknown: Literal["raise", "drop"] = "raise"

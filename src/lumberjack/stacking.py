@@ -23,7 +23,8 @@ vector of its diagonal and sqrt(2) times what is above it, whose norm is the Fro
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,8 +151,10 @@ def sum_derivatives(
 
     Parameters
     ----------
-    scaled, labels, shares, guide
-        As for :func:`release_stack`.
+    scaled, labels, shares
+        As in :class:`Block`.
+    guide : Guide
+        Released histograms.
     contrasts : ndarray of float64, shape (n_classes - 1, n_classes)
         Columns of the intercepts.
     weights : ndarray of float64, shape (n_weights,)
@@ -279,6 +282,24 @@ def add_noise(
     )
 
 
+class Block(NamedTuple):
+    """Some rows (NOT private), as stacking takes them.
+
+    Attributes
+    ----------
+    scaled : ndarray of float64, shape (n_rows, n_features)
+        On the scale of the guide.
+    labels : ndarray of whole numbers, shape (n_rows,)
+        Class codes.
+    shares : ndarray of float64, shape (n_rows, n_classes)
+        Class shares of the forest, the row's own count taken out.
+    """
+
+    scaled: NDArray[np.float64]
+    labels: NDArray[Any]
+    shares: NDArray[np.float64]
+
+
 class StackSums(NamedTuple):
     """Gradient and Hessian of the model at its start, over some rows.
 
@@ -299,32 +320,36 @@ def _start(n_classes: int, n_features: int) -> NDArray[np.float64]:
     return np.concatenate((np.zeros(n_classes - 1), [_START_FOREST], evidence))
 
 
-def sum_at_start(
-    scaled: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    shares: NDArray[np.float64],
-    guide: Guide,
-) -> StackSums:
+def sum_at_start(blocks: Iterable[Block], guide: Guide) -> StackSums:
     """Return what rows add up to. NOT private; arguments as for :func:`release_stack`."""
-    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    gradient, hessian = _sum_at_start(blocks, guide)
     return StackSums(from_fixed_point(gradient), from_fixed_point(hessian))
 
 
 def _sum_at_start(
-    scaled: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    shares: NDArray[np.float64],
-    guide: Guide,
+    blocks: Iterable[Block], guide: Guide
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    n_classes = shares.shape[1]
+    n_classes = len(guide.class_shares)
     weights = _start(n_classes, len(guide.n_bins))
-    return sum_derivatives(scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND)
+    gradient, hessian = np.zeros(len(weights), np.int64), np.zeros((len(weights),) * 2, np.int64)
+    n_rows = 0
+    for scaled, labels, shares in blocks:
+        n_rows += len(labels)
+        if n_rows > _MOST_ROWS:
+            raise ValueError(
+                f"stacking adds up at most 2^24 rows in exact arithmetic, got {n_rows} and more. "
+                "Take a sample."
+            )
+        sums = sum_derivatives(
+            scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND
+        )
+        gradient += sums[0]
+        hessian += sums[1]
+    return gradient, hessian
 
 
 def release_stack(
-    scaled: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    shares: NDArray[np.float64],
+    blocks: Iterable[Block],
     guide: Guide,
     sigma: float,
     generator: np.random.Generator,
@@ -335,12 +360,8 @@ def release_stack(
 
     Parameters
     ----------
-    scaled : ndarray of float64, shape (n_rows, n_features)
-        Rows on the scale of the guide.
-    labels : ndarray of int64, shape (n_rows,)
-        Class codes.
-    shares : ndarray of float64, shape (n_rows, n_classes)
-        Class shares of the forest, the row's own count taken out.
+    blocks : iterable of Block
+        All rows, in parts.
     guide : Guide
         Released histograms.
     sigma : float
@@ -354,11 +375,7 @@ def release_stack(
     ValueError
         For more rows than the sums have room for, or more noise.
     """
-    if len(labels) > _MOST_ROWS:
-        raise ValueError(
-            f"stacking adds up at most 2^24 rows in exact arithmetic, got {len(labels)}. Take a sample."
-        )
-    gradient, hessian = _sum_at_start(scaled, labels, shares, guide)
+    gradient, hessian = _sum_at_start(blocks, guide)
     return StackSums(*add_noise(gradient, hessian, sigma, _BOUND, generator, noise=noise))
 
 
@@ -399,8 +416,10 @@ def predict_stacked(
 
     Parameters
     ----------
-    scaled, shares, guide
-        As for :func:`release_stack`, of the rows to predict.
+    scaled, shares
+        As in :class:`Block`, of the rows to predict.
+    guide : Guide
+        Released histograms.
     weights : ndarray of float64, shape (n_classes + n_features,)
         As :func:`fit_weights` gives them.
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, log_softmax
 
 from lumberjack.guide import count_cells
-from lumberjack.ranks import rank_table
-from lumberjack.stacking import StackSums, sum_at_start, to_unit_vector
+from lumberjack.stacking import Block, StackSums, sum_at_start, to_unit_vector
 
 if TYPE_CHECKING:
     from lumberjack.forest import PrivateForestClassifier, Released
@@ -197,7 +196,7 @@ def list_forest_transcript(forest: PrivateForestClassifier, released: Released) 
         sigma = noise.scales["guide"]
 
         def add_up_cells(values: Values, labels: Labels) -> NDArray[np.float64]:
-            return _in_one(count_cells(values, labels, released.coded.schema)) / sigma
+            return _in_one(count_cells(values.T, labels, released.coded.schema)) / sigma
 
         transcript.append(GaussianRelease("guide", _in_one(released.cells) / sigma, add_up_cells))
     groups = {release.name: release.group for release in forest.ledger_.releases}
@@ -296,7 +295,7 @@ def _sum_stack(
         one._replace(leaf_of_row=one.tree.apply(by_row, is_categorical).astype(np.int32))
         for one in released.grown
     ]
-    rows = released.rows._replace(ranked=rank_table(scaled), labels=labels)
-    shares = forest._left_out_shares(rows, grown)
-    sums: StackSums = sum_at_start(guide.to_guide_scale(values), labels, shares, guide)
+    shares = forest._left_out_shares(labels, grown)
+    block = Block(guide.to_guide_scale(values), labels, shares)
+    sums: StackSums = sum_at_start([block], guide)
     return to_unit_vector(*sums) / released.noise.scales["stack"]

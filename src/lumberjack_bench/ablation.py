@@ -127,7 +127,7 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
 
     def _release_stack(
         self,
-        rows: TrainingRows,
+        rows: CodedRows,
         guide: Guide | None,
         grown: list[GrownTree],
         noise: ForestNoise,
@@ -135,13 +135,10 @@ class AblatedLumberjackClassifier(GuidedLumberjackClassifier):
     ) -> StackSums | None:
         if guide is None or not self.is_stacked:
             return None
-        if not self.is_guided:
-            ranked = rows.ranked._replace(values=guide.to_guide_scale(rows.ranked.values))
-            rows = rows._replace(ranked=ranked)
         return super()._release_stack(rows, guide, grown, noise, generator)
 
-    def _left_out_shares(self, rows: TrainingRows, grown: list[GrownTree]) -> NDArray[np.float64]:
-        return self._soften(super()._left_out_shares(rows, grown))
+    def _left_out_shares(self, labels: NDArray[Any], grown: list[GrownTree]) -> NDArray[np.float64]:
+        return self._soften(super()._left_out_shares(labels, grown))
 
     def _get_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         shares = PrivateForestClassifier._get_scores(self, values)

@@ -11,7 +11,7 @@ from lumberjack.growth import Search, grow_tree
 from lumberjack.guide import release_cells
 from lumberjack.ranks import rank_table
 from lumberjack.seeds import seed_sequence
-from lumberjack.stacking import StackSums, sum_at_start
+from lumberjack.stacking import Block, StackSums, sum_at_start
 from lumberjack.tree import ReleasedTree
 
 
@@ -33,21 +33,21 @@ class HalvedLeafNoise(GuidedLumberjackClassifier):
 class HalvedGuideNoise(GuidedLumberjackClassifier):
     def _release_cells(self, rows, noise, generator):
         half = noise.scales["guide"] / 2
-        return release_cells(rows.values, rows.labels, rows.schema, half, generator)
+        return release_cells(rows.columns, rows.labels, rows.schema, half, generator)
+
+
+def _sum_up(rows, shares, guide):
+    return sum_at_start([Block(guide.to_guide_scale(rows.values), rows.labels, shares)], guide)
 
 
 class WithoutStackNoise(GuidedLumberjackClassifier):
     def _release_stack(self, rows, guide, grown, noise, generator):
-        return sum_at_start(
-            rows.ranked.values, rows.labels, self._left_out_shares(rows, grown), guide
-        )
+        return _sum_up(rows, self._left_out_shares(rows.labels, grown), guide)
 
 
 class StackOfSensitivityTwo(GuidedLumberjackClassifier):
     def _release_stack(self, rows, guide, grown, noise, generator):
-        once = sum_at_start(
-            rows.ranked.values, rows.labels, self._left_out_shares(rows, grown), guide
-        )
+        once = _sum_up(rows, self._left_out_shares(rows.labels, grown), guide)
         noisy = super()._release_stack(rows, guide, grown, noise, generator)
         return StackSums(*(a + b for a, b in zip(noisy, once, strict=True)))
 
@@ -97,10 +97,8 @@ class FloorOfTwo(GuidedLumberjackClassifier):
     """
 
     def _grow(self, rows, coded, tree_key, generator, noise):
-        values = rows.ranked.values
-        fewer = rows._replace(
-            ranked=rank_table(np.asfortranarray(values[:-2])), labels=rows.labels[:-2].copy()
-        )
+        values = rows.guide.to_guide_scale(coded.values)
+        fewer = rows._replace(ranked=rank_table(values[:-2].T), labels=rows.labels[:-2].copy())
         search = Search(int(self.max_depth), noise.sigma, noise.margin - 1.0)
         grown = grow_tree(fewer, search, tree_key, generator)
         shape = ReleasedTree(
@@ -123,8 +121,11 @@ class FloorOfTwo(GuidedLumberjackClassifier):
 class BoundsOffTheRows(LumberjackClassifier):
     def _read_training_rows(self, X, y):
         coded = super()._read_training_rows(X, y)
-        low, high = coded.values.min(axis=0), coded.values.max(axis=0)
-        return coded._replace(values=(coded.values - low) / np.maximum(high - low, 1))
+        columns = [
+            (column - column.min()) / max(column.max() - column.min(), 1)
+            for column in coded.columns
+        ]
+        return coded._replace(columns=tuple(columns))
 
 
 class CategoryReadByItsType(LumberjackClassifier):
@@ -132,5 +133,7 @@ class CategoryReadByItsType(LumberjackClassifier):
         coded = super()._read_training_rows(X, y)
         column = pd.DataFrame(X).iloc[:, 1]
         if column.dtype == object or column.dtype.kind not in "iuf":
-            coded.values[:, 1] = -1
+            columns = list(coded.columns)
+            columns[1] = np.full(len(column), -1)
+            coded = coded._replace(columns=tuple(columns))
         return coded

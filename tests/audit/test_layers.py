@@ -90,9 +90,11 @@ def test_nothing_sound_is_refuted(target, params):
 @pytest.mark.parametrize(("target", "params"), [*SOUND, (ADDITIVE, {})])
 def test_nothing_sound_is_refuted_with_any_seed(target, params, seed):
     sound = subject(target, seed=seed, **params)
-    assert not refuted(audit_components(sound))
-    assert not refuted(audit_groups(sound, n_runs=500))
-    assert not refuted(audit_claim(sound, n_runs=500, confidence=0.999))
+    # Few runs, as that is where what is true of many only raises false alarms.
+    n_runs = 30 if target == ADDITIVE else 100
+    assert not refuted(audit_components(sound, n_runs=n_runs // 3))
+    assert not refuted(audit_groups(sound, n_runs=n_runs))
+    assert not refuted(audit_claim(sound, n_runs=n_runs, confidence=0.999))
 
 
 @pytest.mark.nightly
@@ -107,10 +109,10 @@ def test_the_claim_is_refuted_by_a_floor_that_the_threshold_ignores():
 @pytest.mark.parametrize(
     ("target", "params", "n_runs", "least"),
     [
-        (GUIDED, {}, 9000, 0.70),
-        (ADDITIVE, {}, 4000, 0.70),
-        (LUMBERJACK, {"accounting": "tight"}, 6000, 0.63),
-        (LUMBERJACK, {"accounting": "paper"}, 6000, 0.27),
+        (GUIDED, {}, 4000, 0.70),
+        (ADDITIVE, {}, 1500, 0.70),
+        (LUMBERJACK, {"accounting": "tight"}, 4000, 0.63),
+        (LUMBERJACK, {"accounting": "paper"}, 4000, 0.27),
     ],
 )
 def test_bounds_come_close_to_the_claim(target, params, n_runs, least):

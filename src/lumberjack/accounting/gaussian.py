@@ -11,6 +11,7 @@ the smallest delta at epsilon (Balle and Wang 2018; Dong, Roth and Su 2022).
 
 from __future__ import annotations
 
+import functools
 from typing import overload
 
 import numpy as np
@@ -146,6 +147,9 @@ def get_mu(epsilon: float, delta: float) -> float:
     float
         Rounded down: ``get_delta`` at the result is at most ``delta``.
     """
-    epsilon = check_non_negative("epsilon", epsilon)
-    delta = check_delta(delta)
+    return _find_mu(check_non_negative("epsilon", epsilon), check_delta(delta))
+
+
+@functools.lru_cache(maxsize=64)
+def _find_mu(epsilon: float, delta: float) -> float:
     return largest_within(lambda mu: get_delta(epsilon, mu), delta)

@@ -66,15 +66,21 @@ def audit_claim(subject: Subject, *, n_runs: int, confidence: float) -> list[Fin
         In (0, 1); probability that all bounds together hold.
     """
     n_pilot = max(n_runs // 15, _LEAST_PILOT)
+    few_rows = floors(subject)
     # Of what may go wrong, most is left to the bound that comes close.
-    main, other = 1 - 0.8 * (1 - confidence), 1 - 0.1 * (1 - confidence)
+    main = 1 - 0.8 * (1 - confidence) if few_rows else confidence
+    other = 1 - 0.1 * (1 - confidence)
     tables = crowds(subject)
     trials = [
         _get_scores(subject, table, n_pilot // 3, stream=10 + i) for i, table in enumerate(tables)
     ]
     table = tables[int(np.argmax([_get_distance(*trial) for trial in trials]))]
     event = choose_event(
-        *_get_scores(subject, table, n_pilot, stream=19), n_runs, subject.delta, main
+        *_get_scores(subject, table, n_pilot, stream=19),
+        n_runs,
+        subject.delta,
+        main,
+        are_ratios=True,
     )
     scores = _get_scores(subject, table, n_runs, stream=20)
     profile = measure_profile(subject, scores, is_added=event.is_above)
@@ -82,10 +88,10 @@ def audit_claim(subject: Subject, *, n_runs: int, confidence: float) -> list[Fin
         _weigh(subject, table, event, scores, main),
         _weigh_profile(profile, table, n_runs),
     ]
-    for i, table in enumerate(floors(subject)):
+    for i, table in enumerate(few_rows):
         pilot = _get_scores(subject, table, n_pilot, stream=30 + i, group="structure")
         n_few = max(n_runs // 4, _LEAST_PILOT)
-        event = choose_event(*pilot, n_few, subject.delta, other)
+        event = choose_event(*pilot, n_few, subject.delta, other, are_ratios=True)
         few = _get_scores(subject, table, n_few, stream=40 + i, group="structure")
         findings.append(_weigh(subject, table, event, few, other))
     return findings
@@ -139,7 +145,7 @@ def _get_distance(without: NDArray[np.float64], with_record: NDArray[np.float64]
 def _weigh(
     subject: Subject, table: CrowdTable, event: Event, scores: Scores, confidence: float
 ) -> Finding:
-    bound = event.count(*scores, subject.delta, confidence)
+    bound = event.bound(*scores, subject.delta, confidence)
     distance = subject.epsilon - bound.epsilon
     return Finding(
         layer="claim",

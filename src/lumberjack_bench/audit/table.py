@@ -1,4 +1,4 @@
-"""One table of all audits in a folder: claim, bound, limit, verdict and pair of each method."""
+"""One table of all audits in a folder: claim, bound, limit, runs, verdict and pair of each method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_COLUMNS = ("method", "card", "claim", "bound", "limit", "verdict", "by")
+_COLUMNS = ("method", "card", "claim", "bound", "limit", "runs", "verdict", "by")
 
 
 def write_table(folder: Path) -> None:
@@ -40,7 +40,8 @@ def _row(audit: Mapping[str, Any]) -> list[str]:
     if best is not None and (best["is_refuted"] or not refuted):
         bound = float(best["measured"])
         limit = "" if best["limit"] is None else f"{float(best['limit']):.2f}"
-        return [*cells, f"{bound:.2f}" if bound else "none", limit, best["verdict"], best["tried"]]
+        shown = f"{bound:.2f}" if bound else "none"
+        return [*cells, shown, limit, f"{best['n_runs']:,}", best["verdict"], best["tried"]]
     if refuted:
-        return [*cells, "", "", "refuted", f"{refuted[0]['layer']}: {refuted[0]['tried']}"]
-    return [*cells, "", "", "not tried", ""]
+        return [*cells, "", "", "", "refuted", f"{refuted[0]['layer']}: {refuted[0]['tried']}"]
+    return [*cells, "", "", "", "not tried", ""]

@@ -170,7 +170,7 @@ def _look_at_runs(
         warnings.simplefilter("ignore")
         for one in seeds:
             splits, noise = one.spawn(2)
-            model.set_params(random_state=splits, noise_seed=noise)
+            model.random_state, model.noise_seed = splits, noise
             seen.append(look(model._fit_transcript(X, y), table))
     return seen
 
