@@ -35,7 +35,7 @@ from lumberjack_bench.audit.attack import audit_predictions
 from lumberjack_bench.audit.canaries import audit_canaries
 from lumberjack_bench.audit.claim import audit_claim
 from lumberjack_bench.audit.components import audit_components
-from lumberjack_bench.audit.findings import Finding, Subject
+from lumberjack_bench.audit.findings import UNSEEN, Finding, Subject
 from lumberjack_bench.audit.groups import audit_groups
 from lumberjack_bench.audit.neighbours import PAIRS
 from lumberjack_bench.audit.reading_pairs import audit_reading
@@ -121,6 +121,8 @@ def _audit_one(method: list[str], others: list[str], given: argparse.Namespace) 
     refuted = [finding for finding in findings if finding.is_refuted]
     if refuted:
         print(f"REFUTED by {', '.join(dict.fromkeys(one.layer for one in refuted))}.")
+    elif all(finding.verdict == UNSEEN for finding in findings if finding.layer != "reading"):
+        print("Not refuted, and that says nothing: no attempt could have seen a breach.")
     else:
         print(f"Not refuted: nothing exceeds the claimed {claimed.epsilon:g}.")
     if given.out:
@@ -158,7 +160,13 @@ def _read_subject(overrides: list[str], given: argparse.Namespace) -> tuple[Subj
     )
     try:
         if not given.as_configured:
-            subject = subject.with_params(n_estimators=N_TREES if subject.has_transcript else 1)
+            n_trees = N_TREES if subject.has_transcript else 1
+            subject = subject.with_params(n_estimators=n_trees)
+            if "n_estimators" not in config["params"]:
+                print(
+                    f"{config['name']} has no parameter n_estimators, so it is fitted as configured. "
+                    "A forest hides more the more trees it has: call their number so."
+                )
         model = subject.build()
         subject = subject._replace(delta=model.privacy_card().claimed.delta)
         with warnings.catch_warnings():

@@ -112,10 +112,18 @@ def test_a_method_of_ones_own_is_refuted_where_it_claims_too_much(tmp_path, caps
     assert "| refuted |" in (tmp_path / "audit.md").read_text()
 
 
+def test_a_verdict_of_attempts_that_see_nothing_says_so(capsys):
+    few = [word if word != "600" else "30" for word in OWN]
+    assert command([*few, "method.target=leaky_method.NoisyCounts"]) == 0
+    shown = capsys.readouterr().out
+    assert "Not refuted, and that says nothing" in shown
+    assert "no parameter n_estimators" in shown
+
+
 def test_it_is_not_refuted_without_the_flaw(capsys):
     assert command([*OWN, "method.target=leaky_method.NoisyCounts"]) == 0
     shown = capsys.readouterr().out
-    assert "Not refuted" in shown
+    assert "Not refuted: nothing exceeds" in shown
     assert "of the claim" in shown
 
 
