@@ -5,7 +5,7 @@ Usage
 ::
 
     python scripts/benchmark_speed.py --quick                      fits on Adult only
-    python scripts/benchmark_speed.py --json FILE --figure FILE    everything, some 15 minutes
+    python scripts/benchmark_speed.py --json FILE --figure FILE    everything, some 6 minutes
 
 Ratios are of processor time and one thread: what is compared is run in turns, each after a
 fit that warms up (compilation), and the least of `--repeats` counts. Only rows of one part and table
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -44,9 +45,7 @@ from lumberjack import (
 from lumberjack.schema import CategoricalFeature, FeatureSchema, NumericFeature
 from lumberjack_bench.command import check_writable, fails_in_one_line
 from lumberjack_bench.config import ConfigError
-from lumberjack_bench.configured import choices, configured
 from lumberjack_bench.datasets import DatasetError, load
-from lumberjack_bench.methods import build_method
 
 N_TREES = 20
 LARGE, LARGEST = 350_000, 1_000_000
@@ -260,61 +259,49 @@ def first_fit() -> dict[str, Any]:
     } | {"seconds": float(done.stdout)}
 
 
-def every_method(table: Table) -> list[dict[str, Any]]:
-    """Time one fit of every configured method."""
-    X, y, schema = table
-    rows = []
-    for name in choices("method"):
-        if name.startswith("ablation_"):
-            continue
-        config = configured(f"method/{name}", dataset="large")
-        label, is_private = config["label"], config["is_private"]
-        if name == "diffprivlib":
-            # The library itself takes minutes here; the engine of the same law is what scales.
-            config["params"] |= {"engine": "fast", "n_estimators": 20, "max_depth": 17}
-            label += " (fast engine, 20 trees, depth 17)"
-        build = functools.partial(
-            build_method,
-            config,
-            schema=schema,
-            epsilon=1.0 if is_private else float("inf"),
-            delta=1e-6 if is_private else 0.0,
-            random_state=0,
-            noise_seed=0,
-            n_jobs=1,
-        )
-        build().fit(np.asfortranarray(X[:2000]), y[:2000])
-        start = time.process_time()
-        build().fit(X, y)
-        seconds = time.process_time() - start
-        size = f"generated, {len(y):,} x {X.shape[1]}"
-        rows.append({"part": "methods", "table": size, "method": label, "seconds": seconds})
-        print(f"  {label}: {seconds:.2f} s", file=sys.stderr, flush=True)
+def show(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Print lines of the table, and return them."""
+    for row in rows:
+        relative = f"{row['relative']:9.3f}" if "relative" in row else " " * 9
+        megabytes = f"{row['megabytes']:6.0f}" if "megabytes" in row else " " * 6
+        per_row = f"{row['bytes_per_row']:6.0f}" if "bytes_per_row" in row else " " * 6
+        end = f"{relative} {megabytes} {per_row}  {row.get('model', '')}".rstrip()
+        line = f"{row['part']:8} {row['table']:26} {row['method']:70} {row['seconds']:9.3f} {end}"
+        print(line, flush=True)
     return rows
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Draw the ratios, and seconds and memory against the number of rows."""
+    """Draw the ratios of fits, and seconds and memory against the number of rows."""
     import matplotlib.pyplot as plt
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), layout="constrained")
-    ratios = [row for row in rows if "relative" in row and row["relative"] < 1]
-    labels = [f"{row['part']}, {row['table']}\n{row['method']}" for row in ratios]
-    left.barh(labels, [row["relative"] for row in ratios])
+    references = {"fit": "ExtraTrees", "boost": "gradient boosting"}
+    ratios: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row["part"] in references and row["relative"] < 1 and "noise" not in row["method"]:
+            label = f"{row['method']}\nto {references[row['part']]}"
+            ratios.setdefault(row["table"], {})[label] = row["relative"]
+    for i, (table, found) in enumerate(ratios.items()):
+        places = [place + 0.25 * (i - 1) for place in range(len(found))]
+        left.barh(places, list(found.values()), height=0.22, label=table)
+        left.set_yticks(range(len(found)), list(found))
     left.invert_yaxis()
-    left.tick_params(axis="y", labelsize=6)
-    left.set_xlabel("processor time / the reference's")
-    growth = [
-        row
+    left.set_xlabel("processor time of a fit / the reference's")
+    left.legend(fontsize=7)
+    growth = sorted(
+        (int(row["table"].split()[1].replace(",", "")) / 1e6, row["seconds"], row["megabytes"])
         for row in rows
         if row["part"] == "scaling" and row["method"] == "Lumberjack, 20 trees, 1 thread"
-    ]
-    sizes = [int(row["table"].split()[1].replace(",", "")) for row in growth]
-    middle.plot(sizes, [row["seconds"] for row in growth], "o-")
-    middle.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds of a fit, 20 trees")
-    right.plot(sizes, [row.get("megabytes", float("nan")) for row in growth], "o-")
-    right.set(xlabel="rows", ylabel="megabytes beyond the loaded table", ylim=(0, None))
-    figure.savefig(path)
+    )
+    sizes, seconds, megabytes = zip(*growth, strict=True)
+    middle.plot(sizes, seconds, "o-")
+    middle.set(xlabel="million rows", ylabel="seconds of a fit, 20 trees")
+    right.plot(sizes, megabytes, "o-")
+    right.set(xlabel="million rows", ylabel="megabytes beyond the loaded table")
+    for axes in (middle, right):
+        axes.set(xlim=(0, None), ylim=(0, None))
+    figure.savefig(path, dpi=150)
 
 
 @fails_in_one_line
@@ -339,31 +326,22 @@ def main(arguments: Sequence[str]) -> int:
         adult = adult_table()
     except DatasetError as error:
         raise ConfigError(str(error)) from error
-    rows = fits(f"adult, {len(adult[1]):,} rows", adult, given.repeats)
+    heads = f"{'seconds':>9} {'relative':>9} {'MB':>6} {'B/row':>6}  model"
+    print(f"{'part':8} {'table':26} {'method':70} {heads}")
+    rows = show(fits(f"adult, {len(adult[1]):,} rows", adult, given.repeats))
     if not given.quick:
-        large, largest = synthetic_table(LARGE), synthetic_table(LARGEST)
-        for table in (large, largest):
-            name = f"generated, {len(table[1]):,} x {table[0].shape[1]}"
-            rows += fits(name, table, min(given.repeats, 2))
-        rows += predictions(largest, min(given.repeats, 2))
-        rows += every_method(large)
-        del large, largest, table
-        rows += [in_fresh_process("Lumberjack", n) for n in GROWTH]
-        rows += [in_fresh_process(kind, LARGEST, n_jobs) for kind in KINDS for n_jobs in (1, 2)]
-        rows.append(in_fresh_process("Lumberjack", 2 * LARGEST, 2, n_trees=50))
-        rows.append(first_fit())
-    width = max(len(row["method"]) for row in rows)
-    print(
-        f"{'part':8} {'table':26} {'method':{width}} {'seconds':>9} {'relative':>9} {'MB':>6} {'B/row':>6}  model"
-    )
-    for row in rows:
-        relative = f"{row['relative']:9.3f}" if "relative" in row else " " * 9
-        megabytes = f"{row['megabytes']:6.0f}" if "megabytes" in row else " " * 6
-        per_row = f"{row['bytes_per_row']:6.0f}" if "bytes_per_row" in row else " " * 6
-        end = f"{relative} {megabytes} {per_row}  {row.get('model', '')}".rstrip()
-        print(
-            f"{row['part']:8} {row['table']:26} {row['method']:{width}} {row['seconds']:9.3f} {end}"
-        )
+        for n_rows in (LARGE, LARGEST):
+            table = synthetic_table(n_rows)
+            name = f"generated, {n_rows:,} x {table[0].shape[1]}"
+            rows += show(fits(name, table, min(given.repeats, 2)))
+        rows += show(predictions(table, min(given.repeats, 2)))
+        del table
+        for n_rows in GROWTH:
+            rows += show([in_fresh_process("Lumberjack", n_rows)])
+        for kind, n_jobs in itertools.product(KINDS, (1, 2)):
+            rows += show([in_fresh_process(kind, LARGEST, n_jobs)])
+        rows += show([in_fresh_process("Lumberjack", 2 * LARGEST, 2, n_trees=50)])
+        rows += show([first_fit()])
     if given.json:
         document = {
             "command": "python scripts/benchmark_speed.py " + shlex.join(arguments),
