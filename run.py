@@ -12,7 +12,12 @@ Examples
 import sys
 from pathlib import Path
 
-from lumberjack_bench.command import main
+try:
+    from lumberjack_bench.command import main
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"error: {error}. The benchmark needs its extra: pip install -c constraints.txt -e '.[bench]'"
+    )
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], Path(__file__).resolve().parent / "conf"))

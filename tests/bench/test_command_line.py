@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -100,3 +103,12 @@ def test_several_values_are_refused_with_the_way_to_write_a_comma() -> None:
     )
     said = several_values("results_dir=a,b")
     assert said.endswith("""write 'results_dir="a,b"' (the outer quotes are the shell's).""")
+
+
+def test_without_the_extra_the_command_says_in_one_line_how_to_get_it():
+    run = Path(__file__).resolve().parents[2] / "run.py"
+    bare = [sys.executable, "-I", "-S", str(run)]  # no packages but Python's own
+    ended = subprocess.run(bare, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "pip install -c constraints.txt -e '.[bench]'" in ended.stderr
+    assert ended.stderr.count("\n") == 1
