@@ -119,9 +119,10 @@ def _audit_one(method: list[str], others: list[str], given: argparse.Namespace) 
         for finding in found:
             print(f"  {layer}: {finding}", flush=True)
     refuted = [finding for finding in findings if finding.is_refuted]
+    attempts = [finding for finding in findings if finding.layer != "reading"]
     if refuted:
         print(f"REFUTED by {', '.join(dict.fromkeys(one.layer for one in refuted))}.")
-    elif all(finding.verdict == UNSEEN for finding in findings if finding.layer != "reading"):
+    elif attempts and all(finding.verdict == UNSEEN for finding in attempts):
         print("Not refuted, and that says nothing: no attempt could have seen a breach.")
     else:
         print(f"Not refuted: nothing exceeds the claimed {claimed.epsilon:g}.")
@@ -160,9 +161,9 @@ def _read_subject(overrides: list[str], given: argparse.Namespace) -> tuple[Subj
     )
     try:
         if not given.as_configured:
-            n_trees = N_TREES if subject.has_transcript else 1
-            subject = subject.with_params(n_estimators=n_trees)
-            if "n_estimators" not in config["params"]:
+            has_transcript = subject.has_transcript
+            subject = subject.with_params(n_estimators=N_TREES if has_transcript else 1)
+            if not has_transcript and "n_estimators" not in config["params"]:
                 print(
                     f"{config['name']} has no parameter n_estimators, so it is fitted as configured. "
                     "A forest hides more the more trees it has: call their number so."
