@@ -332,7 +332,7 @@ def _sum_at_start(
     n_classes = len(guide.class_shares)
     weights = _start(n_classes, len(guide.n_bins))
     gradient, hessian = np.zeros(len(weights), np.int64), np.zeros((len(weights),) * 2, np.int64)
-    n_rows = 0
+    contrasts, n_rows = _contrasts(n_classes), 0
     for scaled, labels, shares in blocks:
         n_rows += len(labels)
         if n_rows > _MOST_ROWS:
@@ -340,9 +340,7 @@ def _sum_at_start(
                 f"stacking adds up at most 2^24 rows in exact arithmetic, got {n_rows} and more. "
                 "Take a sample."
             )
-        sums = sum_derivatives(
-            scaled, labels, shares, _contrasts(n_classes), guide, weights, _BOUND
-        )
+        sums = sum_derivatives(scaled, labels, shares, contrasts, guide, weights, _BOUND)
         gradient += sums[0]
         hessian += sums[1]
     return gradient, hessian
